@@ -1,0 +1,1 @@
+"""The words of the product, as frozen models. Imports nothing of ours."""

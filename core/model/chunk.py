@@ -1,0 +1,154 @@
+"""A chunk: a piece of a document's text, with exact character offsets and lineage."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Any, Protocol, Self, runtime_checkable
+
+from pydantic import (
+    BeforeValidator,
+    Field,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+    StringConstraints,
+)
+
+from core.model.base import Model
+from core.model.ids import ChunkId, CollectionId, DocumentId
+
+MAX_CHUNK_BYTES = 32 * 1024
+
+AttributeText = Annotated[StrictStr, StringConstraints(max_length=1024)]
+
+
+def _date_to_text(value: Any) -> Any:
+    """A date is kept as JSON has it: RFC 3339 with its zone."""
+    if isinstance(value, datetime):
+        if value.tzinfo is None:
+            raise ValueError("a date needs a time zone")
+        return value.isoformat()
+    return value
+
+
+AttributeValue = Annotated[
+    StrictBool
+    | StrictInt
+    | Annotated[StrictFloat, Field(allow_inf_nan=False)]
+    | AttributeText
+    | Annotated[list[AttributeText], Field(max_length=64)],
+    BeforeValidator(_date_to_text),
+]
+AttributeName = Annotated[str, StringConstraints(min_length=1, max_length=128)]
+Attributes = Annotated[dict[AttributeName, AttributeValue], Field(max_length=64)]
+
+
+class Lineage(Model):
+    """Which parent a chunk came from, which split made it and which chunkers ran over it since.
+
+    Attributes:
+        parent_id: the document, or the chunk that was split again.
+        chunk_index: place within the parent's split, from 0.
+        total_chunks: how many chunks the parent's split made: "chunk 3 of 12".
+        splitter: the splitter's stable name.
+        chunker_chain: names of the chunkers that ran after the split, in order.
+    """
+
+    parent_id: DocumentId | ChunkId
+    chunk_index: int = Field(ge=0)
+    total_chunks: int = Field(ge=1)
+    splitter: str
+    chunker_chain: tuple[str, ...] = ()
+
+    @classmethod
+    def from_split(cls, parent_id: DocumentId | ChunkId, chunk_index: int, total_chunks: int, splitter: str) -> Self:
+        """What a splitter stamps onto each child; the chain starts empty."""
+        return cls(
+            parent_id=parent_id,
+            chunk_index=chunk_index,
+            total_chunks=total_chunks,
+            splitter=splitter,
+        )
+
+    def push_chunker(self, chunker: str) -> Self:
+        """The lineage with one more chunker at the end of its chain."""
+        return self.model_copy(update={"chunker_chain": (*self.chunker_chain, chunker)})
+
+
+@runtime_checkable
+class ChunkLike(Protocol):
+    """What another library's chunk needs to have."""
+
+    text: str
+    start_index: int
+    end_index: int
+
+
+@runtime_checkable
+class IntoChunk(Protocol):
+    """What can make a Chunk of itself."""
+
+    def to_chunk(self) -> "Chunk": ...
+
+
+class Chunk(Model):
+    """A segment of text of a document.
+
+    Attributes:
+        text: the text; ``loaded_text[start_index:end_index]`` for every chunk that a splitter made.
+        start_index, end_index: Unicode code points of the loaded text.
+        char_count: code points in this chunk.
+        context: the heading trail at this place, outermost first, joined by " > ".
+        origin: where the parent document came from.
+        attributes: values to filter by; the document's, overridden by the chunk's own. {} when there are none.
+        id, document_id, collection_id: absent until the chunk belongs to a stored document.
+        index: number among the document's leaves, from 0.
+        token_count: by the collection's counter.
+        lineage: absent until a split made it.
+    """
+
+    text: str
+    start_index: int = Field(ge=0)
+    end_index: int = Field(ge=0)
+    char_count: int = Field(ge=0)
+    context: str | None = None
+    origin: str | None = None
+    attributes: dict[str, Any] = Field(default_factory=dict)
+    id: ChunkId | None = None
+    document_id: DocumentId | None = None
+    collection_id: CollectionId | None = None
+    index: int | None = Field(default=None, ge=0)
+    token_count: int | None = Field(default=None, ge=0)
+    lineage: Lineage | None = None
+
+    @classmethod
+    def from_any(cls, chunk: Any) -> "Chunk":
+        """A Chunk of another library's chunk, for example chonkie's.
+
+        An object with a callable ``to_chunk`` answers for itself. Otherwise ``text``, ``start_index`` and
+        ``end_index`` are needed; ``char_count``, ``context``, ``origin`` and ``attributes`` are read when present.
+
+        Raises:
+            TypeError: neither form, or ``to_chunk`` returned something else.
+        """
+        if isinstance(chunk, Chunk):
+            return chunk
+        kind = type(chunk).__name__
+        if callable(getattr(chunk, "to_chunk", None)):
+            made = chunk.to_chunk()
+            if not isinstance(made, Chunk):
+                raise TypeError(f"{kind}.to_chunk() returned {type(made).__name__}, not Chunk")
+            return made
+        if not isinstance(chunk, ChunkLike):
+            raise TypeError(f"{kind} has no text, start_index and end_index, and no to_chunk()")
+        count = getattr(chunk, "char_count", None)
+        attributes = getattr(chunk, "attributes", None)
+        return cls(
+            text=chunk.text,
+            start_index=chunk.start_index,
+            end_index=chunk.end_index,
+            char_count=len(chunk.text) if count is None else count,
+            context=getattr(chunk, "context", None),
+            origin=getattr(chunk, "origin", None),
+            attributes=dict(attributes) if isinstance(attributes, Mapping) else {},
+        )

@@ -1,0 +1,91 @@
+"""A collection: a named set of documents with one embedding model, one chunk strategy, size and overlap."""
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
+
+from core.model.base import Model, Timestamp
+from core.model.ids import CollectionId
+from core.model.tenant import Tenant
+
+CollectionName = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=256)]
+Description = Annotated[str, StringConstraints(max_length=4096)]
+Metadata = Annotated[
+    dict[
+        Annotated[str, StringConstraints(min_length=1, max_length=128)],
+        Annotated[str, StringConstraints(max_length=4096)],
+    ],
+    Field(max_length=64),
+]
+
+
+class CollectionState(StrEnum):
+    """``deleting``: closed to ingest and retrieve, and reads as not found. ``emptied``: all that was known is
+    removed, and one more look, a writer's life later, is due."""
+
+    ACTIVE = "active"
+    DELETING = "deleting"
+    EMPTIED = "emptied"
+
+
+class VectorSpace(Model):
+    """Where vectors can be compared: one embedding model with one number of dimensions."""
+
+    model: str
+    dimensions: int = Field(ge=1, le=16_000)
+
+
+class NewCollection(Model):
+    """What a caller says of a new collection. What is left out is the engine's default."""
+
+    name: CollectionName
+    description: Description = ""
+    embedding_model: str | None = None
+    chunk_strategy: str = "recursive"
+    chunk_size: int | None = Field(default=None, ge=1, description="Tokens")
+    chunk_overlap: int | None = Field(default=None, ge=0, description="Tokens; 0 is a real value")
+    metadata: Metadata = {}
+
+
+class CollectionUpdate(Model):
+    """What is safe to change after ingestion. A field not given is left alone; metadata is replaced whole."""
+
+    name: CollectionName | None = None
+    description: Description | None = None
+    metadata: Metadata | None = None
+
+
+class Collection(Model):
+    """A collection as it is recorded. ``embedding_model`` and ``chunk_strategy`` select the parts that work on it."""
+
+    id: CollectionId
+    tenant: Tenant
+    name: CollectionName
+    description: Description
+    embedding_model: str
+    embedding_dims: int
+    chunk_strategy: str
+    chunk_size: int
+    chunk_overlap: int
+    metadata: Metadata
+    document_count: int = Field(default=0, ge=0, description="Ready documents")
+    chunk_count: int = Field(default=0, ge=0, description="Chunks of ready documents")
+    state: CollectionState = Field(default=CollectionState.ACTIVE, exclude=True)
+    created_at: Timestamp
+    updated_at: Timestamp
+
+    @property
+    def space(self) -> VectorSpace:
+        return VectorSpace(model=self.embedding_model, dimensions=self.embedding_dims)
+
+
+class CollectionStats(Model):
+    """Exact counts of what is served: ready documents and their chunks."""
+
+    collection_id: CollectionId
+    collection_name: str
+    document_count: int
+    chunk_count: int
+    embedding_model: str
+    chunk_strategy: str

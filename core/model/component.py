@@ -1,0 +1,49 @@
+"""What the engine says about itself."""
+
+from enum import StrEnum
+
+from core.model.base import Model
+from core.model.hit import ScoreKind
+
+
+class TenantFilter(StrEnum):
+    """``verified`` only when the exact tenant filter is known to work."""
+
+    VERIFIED = "verified"
+    UNVERIFIED = "unverified"
+
+
+class Component(Model):
+    """One stage of the pipeline. ``configured`` is false for a stage that is not there."""
+
+    name: str = ""
+    type: str = ""
+    configured: bool = False
+    content_types: list[str] = []
+    dimensions: int = 0
+
+
+class Components(Model):
+    """What the engine runs. The retriever is unconfigured when retrieval is a plain vector search."""
+
+    loader: Component
+    chunker: Component
+    embedder: Component
+    vector_store: Component
+    retriever: Component
+    score: ScoreKind
+    tenant_filter: TenantFilter
+
+
+class ExtensionInfo(Model):
+    """An extension and the hooks it has, in registration order."""
+
+    name: str
+    hooks: list[str]
+
+
+class Health(Model):
+    """Whether each store answers."""
+
+    status: str
+    stores: dict[str, str]

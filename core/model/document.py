@@ -1,0 +1,114 @@
+"""A document: one version of one piece of content."""
+
+import hashlib
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, StringConstraints
+
+from core.model.base import Model, Timestamp
+from core.model.chunk import Attributes
+from core.model.collection import Metadata
+from core.model.errors import InvalidArgument
+from core.model.ids import CollectionId, DocumentId
+from core.model.tenant import Tenant
+
+MAX_SOURCE_KEY_BYTES = 1024
+
+
+class DocumentState(StrEnum):
+    """``pending → processing → ready → superseded → (removed)``; ``pending | processing → failed``."""
+
+    PENDING = "pending"
+    PROCESSING = "processing"
+    READY = "ready"
+    SUPERSEDED = "superseded"
+    FAILED = "failed"
+
+    @property
+    def in_progress(self) -> bool:
+        return self in (DocumentState.PENDING, DocumentState.PROCESSING)
+
+
+def check_source_key(key: str) -> str:
+    """The caller's stable name of a source: 1 to 1024 bytes of UTF-8, not blank.
+
+    Raises:
+        InvalidArgument: it is empty, blank, too long or not encodable.
+    """
+    try:
+        size = len(key.encode())
+    except UnicodeEncodeError as error:
+        raise InvalidArgument("A source key is valid UTF-8", field="source_key") from error
+    if not key.strip() or size > MAX_SOURCE_KEY_BYTES:
+        raise InvalidArgument(
+            f"A source key is 1 to {MAX_SOURCE_KEY_BYTES} bytes of UTF-8 and not blank",
+            field="source_key",
+            limit=MAX_SOURCE_KEY_BYTES,
+        )
+    return key
+
+
+def source_id(key: str) -> str:
+    """SHA-256 of a source key, in hex: accepted wherever a key is, since a long key may not fit into a URL."""
+    return hashlib.sha256(key.encode()).hexdigest()
+
+
+def normalize_source_version(version: str) -> str:
+    """A version as 64 hex digits, so that comparing strings compares numbers."""
+    return version.lower().rjust(64, "0")
+
+
+SourceKey = Annotated[str, AfterValidator(check_source_key)]
+SourceVersion = Annotated[str, StringConstraints(pattern=r"^[0-9A-Fa-f]{1,64}$")]
+Title = Annotated[str, StringConstraints(max_length=1024)]
+Source = Annotated[str, StringConstraints(max_length=2048)]
+SourceType = Annotated[str, StringConstraints(max_length=256)]
+
+
+class Failure(Model):
+    """Why a document failed: the stage, the error's code and a text that holds nothing of the content."""
+
+    stage: str
+    code: str
+    detail: str
+
+
+class Document(Model):
+    """A document as callers see it.
+
+    Attributes:
+        source_id: SHA-256 of the source key in hex; it stands for the key where a key is asked for.
+        content_hash: SHA-256 of the raw bytes in hex.
+        error: why it failed; absent otherwise.
+        chunk_count: 0 until it is ready.
+    """
+
+    id: DocumentId
+    tenant: Tenant
+    collection_id: CollectionId
+    title: Title
+    source: Source
+    source_type: SourceType
+    source_key: str | None
+    source_id: str | None
+    source_version: str | None
+    content_hash: str
+    state: DocumentState
+    error: Failure | None
+    metadata: Metadata
+    attributes: Attributes
+    chunk_count: int = Field(ge=0)
+    created_at: Timestamp
+    updated_at: Timestamp
+
+
+class DocumentSummary(Model):
+    """What a hit says of its document."""
+
+    id: DocumentId
+    title: Title
+    source: Source
+    source_key: str | None
+    source_type: SourceType
+    metadata: Metadata

@@ -1,0 +1,149 @@
+"""TypeIDs: a prefix, an underscore and a UUIDv7 in 26 characters of base32 (github.com/jetify-com/typeid, spec 0.3).
+
+They sort by time. The low bits of a document's and a chunk's UUID are spoken for::
+
+    document   48 time | 4 version | 12 random | 2 variant | 38 random | 24 zero
+    chunk      the document's                                          | 4 attempt | 20 index
+
+So a chunk's ID gives its document, the attempt that wrote it and its place, and chunks sort in document order.
+"""
+
+from typing import Any, ClassVar, Self
+
+from pydantic import GetCoreSchemaHandler
+from pydantic_core import CoreSchema, core_schema
+
+from core.model.errors import InvalidArgument
+
+_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+_VALUES = {character: value for value, character in enumerate(_ALPHABET)}
+
+MAX_ATTEMPT = 15
+MAX_CHUNKS = 1 << 20
+_LOW_BITS = 24
+_DIGITS = 26
+
+
+class TypeId(str):
+    """A checked identifier of one kind.
+
+    Raises:
+        InvalidArgument: another prefix, another length, or characters that are not base32.
+    """
+
+    __slots__ = ()
+    prefix: ClassVar[str]
+
+    def __new__(cls, text: str) -> Self:
+        start = cls.prefix + "_"
+        digits = text[len(start) :]
+        # 26 characters hold 130 bits; the first may use only 3 of its 5.
+        if (
+            not text.startswith(start)
+            or len(digits) != _DIGITS
+            or digits[0] > "7"
+            or not all(digit in _VALUES for digit in digits)
+        ):
+            raise InvalidArgument(f"Not an identifier of the form {start}…", field=f"{cls.prefix}_id")
+        return super().__new__(cls, text)
+
+    @classmethod
+    def from_int(cls, number: int) -> Self:
+        """The identifier of a 128-bit number."""
+        digits = "".join(_ALPHABET[number >> shift & 31] for shift in range(125, -1, -5))
+        return cls(f"{cls.prefix}_{digits}")
+
+    def to_int(self) -> int:
+        """The 128-bit number behind it."""
+        number = 0
+        for digit in self[len(self.prefix) + 1 :]:
+            number = number << 5 | _VALUES[digit]
+        return number
+
+    @classmethod
+    def new(cls, milliseconds: int, random_bits: int) -> Self:
+        """A new identifier.
+
+        Args:
+            milliseconds: Unix time, 48 bits.
+            random_bits: 74 random bits; the kinds that need low bits for themselves clear them.
+        """
+        return cls.from_int(_uuid7(milliseconds, random_bits))
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(cls, core_schema.str_schema())
+
+
+def _uuid7(milliseconds: int, random_bits: int) -> int:
+    """RFC 9562, section 5.7."""
+    high = random_bits >> 62 & 0xFFF
+    low = random_bits & (1 << 62) - 1
+    return milliseconds << 80 | 7 << 76 | high << 64 | 2 << 62 | low
+
+
+class CollectionId(TypeId):
+    """``col_…``"""
+
+    __slots__ = ()
+    prefix = "col"
+
+
+class UploadId(TypeId):
+    """``upl_…``: what an uploaded object carries to find its title, type and attributes."""
+
+    __slots__ = ()
+    prefix = "upl"
+
+
+class DocumentId(TypeId):
+    """``doc_…``: one version of one piece of content."""
+
+    __slots__ = ()
+    prefix = "doc"
+
+    def __new__(cls, text: str) -> Self:
+        self = super().__new__(cls, text)
+        if self.to_int() & (1 << _LOW_BITS) - 1:
+            raise InvalidArgument("Not an identifier of a document", field="doc_id")
+        return self
+
+    @classmethod
+    def new(cls, milliseconds: int, random_bits: int) -> Self:
+        return cls.from_int(_uuid7(milliseconds, random_bits) >> _LOW_BITS << _LOW_BITS)
+
+
+class ChunkId(TypeId):
+    """``chk_…``: follows from its document, the attempt that wrote it (1 to 15) and its index (0 to 1,048,575)."""
+
+    __slots__ = ()
+    prefix = "chk"
+
+    @classmethod
+    def of(cls, document: DocumentId, attempt: int, index: int) -> Self:
+        """The identifier of one chunk of one attempt."""
+        if not 1 <= attempt <= MAX_ATTEMPT or not 0 <= index < MAX_CHUNKS:
+            raise ValueError(f"attempt {attempt}, index {index}")
+        return cls.from_int(document.to_int() | attempt << 20 | index)
+
+    @property
+    def document_id(self) -> DocumentId:
+        return DocumentId.from_int(self.to_int() >> _LOW_BITS << _LOW_BITS)
+
+    @property
+    def attempt(self) -> int:
+        return self.to_int() >> 20 & MAX_ATTEMPT
+
+    @property
+    def chunk_index(self) -> int:
+        return self.to_int() & MAX_CHUNKS - 1
+
+    @property
+    def generation(self) -> str:
+        """What one attempt at one document wrote, as one name."""
+        return generation(self.document_id, self.attempt)
+
+
+def generation(document: DocumentId, attempt: int) -> str:
+    """The name of all that one attempt at one document writes."""
+    return f"{document}.{attempt}"

@@ -1,0 +1,71 @@
+"""What goes into an ingest or a delete, and what comes out."""
+
+from pydantic import Field
+
+from core.model.base import Model
+from core.model.chunk import Attributes
+from core.model.collection import Metadata
+from core.model.document import (
+    DocumentState,
+    Source,
+    SourceKey,
+    SourceType,
+    SourceVersion,
+    Title,
+)
+from core.model.errors import WeftError
+from core.model.ids import CollectionId, DocumentId
+
+
+class IngestInput(Model):
+    """One document to ingest.
+
+    Attributes:
+        content: the raw bytes.
+        source_type: the media type, with an optional ``charset``.
+        source_key: makes the ingest an upsert of that source.
+        source_version: 1 to 64 hex digits, compared as a number; needs a source key.
+        version_sequence: which sequence the version belongs to (an S3 bucket's name); versions of two
+            sequences are not compared.
+    """
+
+    collection_id: CollectionId
+    content: bytes = Field(repr=False)
+    title: Title = ""
+    source: Source = ""
+    source_type: SourceType = "text/plain"
+    metadata: Metadata = {}
+    attributes: Attributes = {}
+    source_key: SourceKey | None = None
+    source_version: SourceVersion | None = None
+    version_sequence: str = ""
+
+
+class IngestResult(Model):
+    """The outcome of an ingest.
+
+    Attributes:
+        unchanged: the same source with the same content and settings: nothing was embedded.
+        replaced: the versions that this one superseded and that are gone.
+        superseded_by: the newer version that won, when this one did not come to serve;
+            absent when what won is a removal.
+    """
+
+    document_id: DocumentId
+    chunk_count: int
+    state: DocumentState
+    unchanged: bool = False
+    replaced: list[DocumentId] = []
+    superseded_by: DocumentId | None = None
+
+
+class Deletion(Model):
+    """What was removed, counted as it was removed. ``complete`` is false when the rest is left to the sweep."""
+
+    documents: list[DocumentId] = []
+    chunks: int = 0
+    vectors: int = 0
+    complete: bool = True
+
+
+BatchItem = IngestResult | WeftError

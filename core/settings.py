@@ -1,0 +1,96 @@
+"""The environment as one model: read once, and refused with a clear message when it is wrong."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import Field, ValidationError, model_validator
+
+from core.model.base import Model
+from core.model.errors import ConfigurationError
+
+PREFIX = "WEFT_"
+KIB = 1024
+MIB = 1024 * KIB
+
+
+class Settings(Model):
+    """Every setting, with its default. Each is read from ``WEFT_`` and its name in capitals.
+
+    Attributes:
+        table: the DynamoDB table.
+        bucket: the S3 bucket of uploads; empty: uploads are not configured.
+        embedder: ``embedded``: an ONNX model in this process; ``bedrock``; ``none``.
+        embedded_model: a folder with model.onnx and tokenizer.json; empty: the one in the installed package.
+        bedrock_model: the model's identifier at Amazon Bedrock.
+        bedrock_dimensions: how many dimensions are asked of it.
+        vectors: ``embedded``: SQLite and numpy in this process; ``none``.
+        vectors_path: the file of the embedded store; empty: in memory.
+        tenant_claim: the token's claim that names the tenant.
+        inline_bytes: largest content in a request's body.
+        object_bytes: largest uploaded object.
+        answer_bytes: answers stop at this size.
+        call_seconds: how long one HTTP call works.
+        stalled_after_s: how long a document may go without a heartbeat.
+        writer_life_s: how long a writer may live; above the longest function's time-out.
+        batch_size: documents in one sweep.
+        recovery_interval_s: for a long-running host: seconds between sweeps; 0: no loop.
+        ingest_concurrency: documents of one batch at once.
+        upload_seconds: how long an upload's URL is valid.
+    """
+
+    table: str = Field(default="weft", min_length=3, max_length=255)
+    bucket: str = ""
+    embedder: Literal["embedded", "bedrock", "none"] = "bedrock"
+    embedded_model: Path | None = None
+    bedrock_model: str = "amazon.titan-embed-text-v2:0"
+    bedrock_dimensions: int = Field(default=1024, ge=1, le=16_000)
+    vectors: Literal["embedded", "none"] = "none"
+    vectors_path: Path | None = None
+    tenant_claim: str = "tenant"
+    inline_bytes: int = Field(default=256 * KIB, ge=1, le=4 * MIB)
+    object_bytes: int = Field(default=10 * MIB, ge=1)
+    answer_bytes: int = Field(default=5 * MIB, ge=64 * KIB, le=5 * MIB)
+    call_seconds: int = Field(default=25, ge=1, le=29)
+    stalled_after_s: int = Field(default=15 * 60)
+    writer_life_s: int = Field(default=20 * 60, ge=60)
+    batch_size: int = Field(default=100)
+    recovery_interval_s: int = Field(default=0)
+    ingest_concurrency: int = Field(default=4, ge=1, le=32)
+    upload_seconds: int = Field(default=15 * 60, ge=1, le=12 * 3600)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _empty_is_absent(cls, values: dict[str, str]) -> dict[str, str]:
+        return {name: value for name, value in values.items() if value != ""}
+
+    @classmethod
+    def read(cls, environ: Mapping[str, str]) -> Self:
+        """The settings of an environment.
+
+        Raises:
+            ConfigurationError: a value is wrong, or a ``WEFT_`` variable is none of ours.
+        """
+        values = {
+            name.removeprefix(PREFIX).lower(): value for name, value in environ.items() if name.startswith(PREFIX)
+        }
+        try:
+            return cls.model_validate(values)
+        except ValidationError as error:
+            problems = "; ".join(
+                f"{PREFIX}{'_'.join(str(part) for part in item['loc']).upper()}: {item['msg']}"
+                for item in error.errors(include_input=False, include_url=False)
+            )
+            raise ConfigurationError(problems) from error
+
+    @property
+    def stalled_after(self) -> timedelta:
+        """Zero or less in the configuration means the default."""
+        seconds = self.stalled_after_s if self.stalled_after_s > 0 else 15 * 60
+        return timedelta(seconds=seconds)
+
+    @property
+    def sweep_size(self) -> int:
+        """Zero or less means the default."""
+        return self.batch_size if self.batch_size > 0 else 100

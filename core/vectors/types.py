@@ -1,0 +1,94 @@
+"""VectorStore: tenant-filtered nearest neighbours."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from core.embedding.types import Vector
+from core.model.collection import VectorSpace
+from core.model.component import Component, TenantFilter
+from core.model.ids import ChunkId, CollectionId
+from core.model.tenant import Tenant
+
+
+@dataclass(frozen=True, slots=True)
+class VectorRecord:
+    """A vector and what is stored beside it. ``source_key`` and ``source_id`` are both there or both absent."""
+
+    chunk_id: ChunkId
+    collection_id: CollectionId
+    source_id: str | None
+    source_key: str | None
+    text: str
+    vector: Vector
+
+
+@dataclass(frozen=True, slots=True)
+class VectorQuery:
+    """A search.
+
+    Attributes:
+        vector: of unit length.
+        collection_ids: only these; at least one.
+        limit: at most this many matches, 1 to 10,000.
+        exclude_generations: matches of these are left out inside the search.
+    """
+
+    vector: Vector
+    collection_ids: Sequence[CollectionId]
+    limit: int
+    exclude_generations: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class VectorMatch:
+    """A record that was found, and the cosine of its vector with the query's, −1 to 1."""
+
+    chunk_id: ChunkId
+    tenant: Tenant
+    collection_id: CollectionId
+    source_id: str | None
+    source_key: str | None
+    text: str
+    score: float
+
+
+class VectorStore(Protocol):
+    """Vectors of many tenants. Every function takes the tenant, and touches nothing of another's.
+
+    All raise ``Unavailable`` when the store throttles or does not answer.
+    """
+
+    def prepare(self, space: VectorSpace) -> None:
+        """Makes the place for a space's vectors if it is not there, and proves its tenant filter."""
+        ...
+
+    def write(self, tenant: Tenant, space: VectorSpace, records: Sequence[VectorRecord]) -> None:
+        """Writes records, replacing those of the same chunk. They are searchable when this returns."""
+        ...
+
+    def delete(self, tenant: Tenant, space: VectorSpace, chunk_ids: Sequence[ChunkId]) -> int:
+        """Deletes records; those that are not there are no error. Answers how many there were."""
+        ...
+
+    def search(self, tenant: Tenant, space: VectorSpace, query: VectorQuery) -> list[VectorMatch]:
+        """The nearest records, best first; equal scores in order of chunk ID."""
+        ...
+
+    def count(self, tenant: Tenant, space: VectorSpace) -> int:
+        """How many records the tenant has."""
+        ...
+
+    def tenant_filter(self) -> TenantFilter:
+        """Whether the exact tenant filter has been proven."""
+        ...
+
+    def ping(self) -> None:
+        """Returns when the store answers."""
+        ...
+
+    def describe(self) -> Component: ...
+
+    def close(self) -> None:
+        """Lets go of files and connections."""
+        ...
