@@ -1,0 +1,1 @@
+"""What runs around the handlers: the template as data, and the stack on one machine."""
