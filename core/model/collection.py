@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, StrictInt, StringConstraints
 
 from core.model.base import Model, Timestamp
 from core.model.ids import CollectionId
@@ -43,8 +43,8 @@ class NewCollection(Model):
     description: Description = ""
     embedding_model: str | None = None
     chunk_strategy: str = "recursive"
-    chunk_size: int | None = Field(default=None, ge=1, description="Tokens")
-    chunk_overlap: int | None = Field(default=None, ge=0, description="Tokens; 0 is a real value")
+    chunk_size: StrictInt | None = Field(default=None, ge=1, description="Tokens")
+    chunk_overlap: StrictInt | None = Field(default=None, ge=0, description="Tokens; 0 is a real value")
     metadata: Metadata = {}
 
 

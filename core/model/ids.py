@@ -11,7 +11,7 @@ So a chunk's ID gives its document, the attempt that wrote it and its place, and
 from typing import Any, ClassVar, Self
 
 from pydantic import GetCoreSchemaHandler
-from pydantic_core import CoreSchema, core_schema
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from core.model.errors import InvalidArgument
 
@@ -72,7 +72,15 @@ class TypeId(str):
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_after_validator_function(cls, core_schema.str_schema())
+        return core_schema.no_info_after_validator_function(cls._member, core_schema.str_schema())
+
+    @classmethod
+    def _member(cls, text: str) -> Self:
+        """Inside a model, the model's own error names the place."""
+        try:
+            return cls(text)
+        except InvalidArgument as error:
+            raise PydanticCustomError("identifier", "{detail}", {"detail": error.detail}) from error
 
 
 def _uuid7(milliseconds: int, random_bits: int) -> int:
