@@ -10,6 +10,11 @@ from core.model.component import Component, TenantFilter
 from core.model.ids import ChunkId, CollectionId
 from core.model.tenant import Tenant
 
+UNIT_TOLERANCE = 1e-4
+"""How far from one the length of a vector may be."""
+
+MAX_LIMIT = 10_000
+
 
 @dataclass(frozen=True, slots=True)
 class VectorRecord:
@@ -29,15 +34,22 @@ class VectorQuery:
 
     Attributes:
         vector: of unit length.
-        collection_ids: only these; at least one.
+        collection_ids: only these; of none, nothing is found.
         limit: at most this many matches, 1 to 10,000.
-        exclude_generations: matches of these are left out inside the search.
+        exclude_generations: matches of these (``ChunkId.generation``) are left out inside the search.
+
+    Raises:
+        ValueError: the limit is out of range.
     """
 
     vector: Vector
     collection_ids: Sequence[CollectionId]
     limit: int
     exclude_generations: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.limit <= MAX_LIMIT:
+            raise ValueError(f"limit is 1 to {MAX_LIMIT}: {self.limit}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +68,8 @@ class VectorMatch:
 class VectorStore(Protocol):
     """Vectors of many tenants. Every function takes the tenant, and touches nothing of another's.
 
-    All raise ``Unavailable`` when the store throttles or does not answer.
+    A score depends on nothing but the two vectors. All raise ``Unavailable`` when the store throttles or does not
+    answer, and ``ValueError`` for a vector of other dimensions or not of unit length.
     """
 
     def prepare(self, space: VectorSpace) -> None:

@@ -1,0 +1,438 @@
+"""What every vector store does. One more store is one more line in ``STORES``.
+
+A tenant is new in every test and every example, so that a store may outlive a test.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from threading import Barrier
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from core.embedding.types import Vector
+from core.model.collection import VectorSpace
+from core.model.component import TenantFilter
+from core.model.ids import ChunkId
+from core.model.tenant import Tenant
+from core.vectors.embedded import EmbeddedVectorStore
+from core.vectors.types import VectorMatch, VectorQuery, VectorRecord, VectorStore
+from tests.contract.vector_words import chunk_id, collection_id, direction, record, unit
+
+DIMENSIONS = 4
+SPACE = VectorSpace(model="model-a", dimensions=DIMENSIONS)
+OTHER_MODEL = VectorSpace(model="model-b", dimensions=DIMENSIONS)
+OTHER_DIMENSIONS = VectorSpace(model="model-a", dimensions=DIMENSIONS + 1)
+SPACES = (SPACE, OTHER_MODEL, OTHER_DIMENSIONS)
+
+NORTH, EAST, SOUTH = unit(0, 1, 0, 0), unit(1, 0, 0, 0), unit(0, -1, 0, 0)
+SCORE_TOLERANCE = 1e-6
+
+STORES: dict[str, Callable[[Path], VectorStore]] = {
+    "embedded in memory": lambda folder: EmbeddedVectorStore(None),
+    "embedded on disk": lambda folder: EmbeddedVectorStore(folder / "vectors.sqlite"),
+}
+
+_numbers = itertools.count()
+
+
+def new_tenant() -> Tenant:
+    return Tenant(f"tenant-{next(_numbers)}")
+
+
+@pytest.fixture(params=STORES)
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[VectorStore]:
+    made = STORES[request.param](tmp_path)
+    for space in SPACES:
+        made.prepare(space)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def tenant() -> Tenant:
+    return new_tenant()
+
+
+def search(
+    store: VectorStore,
+    tenant: Tenant,
+    vector: Vector = NORTH,
+    *,
+    space: VectorSpace = SPACE,
+    collections: Sequence[int] = (1,),
+    limit: int = 10,
+    exclude: Sequence[str] = (),
+) -> list[VectorMatch]:
+    ids = [collection_id(number) for number in collections]
+    return store.search(tenant, space, VectorQuery(vector, ids, limit, exclude))
+
+
+def ids(matches: Sequence[VectorMatch]) -> list[ChunkId]:
+    return [match.chunk_id for match in matches]
+
+
+def spread(count: int, *, document: int = 1, collection: int = 1) -> list[VectorRecord]:
+    """Records in many directions."""
+    return [
+        record(
+            chunk_id(index, document=document), direction(document * 100_000 + index, DIMENSIONS), collection=collection
+        )
+        for index in range(count)
+    ]
+
+
+class TestWriting:
+    def test_a_written_record_is_found_with_all_that_is_stored_beside_it(
+        self, store: VectorStore, tenant: Tenant
+    ) -> None:
+        keyed = replace(
+            record(chunk_id(0), NORTH, text="naïve 文字 \x00 '; DROP"), source_id="ab" * 32, source_key="folder/ü.md"
+        )
+        store.write(tenant, SPACE, [keyed])
+        [match] = search(store, tenant)
+        assert match == VectorMatch(
+            chunk_id=keyed.chunk_id,
+            tenant=tenant,
+            collection_id=keyed.collection_id,
+            source_id=keyed.source_id,
+            source_key=keyed.source_key,
+            text=keyed.text,
+            score=match.score,
+        )
+        assert match.score == pytest.approx(1.0, abs=SCORE_TOLERANCE)
+
+    def test_a_record_without_a_source_comes_back_without_one(self, store: VectorStore, tenant: Tenant) -> None:
+        store.write(tenant, SPACE, [record(chunk_id(0), NORTH)])
+        [match] = search(store, tenant)
+        assert (match.source_id, match.source_key) == (None, None)
+
+    def test_every_write_is_searchable_when_it_returns_also_after_searches(
+        self, store: VectorStore, tenant: Tenant
+    ) -> None:
+        for index in range(5):
+            store.write(tenant, SPACE, [record(chunk_id(index), NORTH)])
+            assert ids(search(store, tenant)) == [chunk_id(earlier) for earlier in range(index + 1)]
+
+    def test_a_write_of_the_same_chunk_replaces_it(self, store: VectorStore, tenant: Tenant) -> None:
+        store.write(tenant, SPACE, [record(chunk_id(0), NORTH, text="old"), record(chunk_id(1), EAST)])
+        search(store, tenant)
+        store.write(tenant, SPACE, [record(chunk_id(0), SOUTH, text="new", collection=2)])
+        assert ids(search(store, tenant)) == [chunk_id(1)]
+        [match] = search(store, tenant, SOUTH, collections=[2])
+        assert (match.text, match.collection_id) == ("new", collection_id(2))
+        assert match.score == pytest.approx(1.0, abs=SCORE_TOLERANCE)
+        assert store.count(tenant, SPACE) == 2
+
+    def test_a_thousand_records_are_written_in_one_call(self, store: VectorStore, tenant: Tenant) -> None:
+        records = spread(1_000)
+        store.write(tenant, SPACE, records)
+        assert store.count(tenant, SPACE) == 1_000
+        assert set(ids(search(store, tenant, limit=1_000))) == {one.chunk_id for one in records}
+
+    def test_nothing_to_write_changes_nothing(self, store: VectorStore, tenant: Tenant) -> None:
+        store.write(tenant, SPACE, [])
+        assert store.count(tenant, SPACE) == 0
+        assert search(store, tenant) == []
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            [1.0],
+            [0.0, 1.0, 0.0, 0.0, 0.0],
+            [0.0] * 4,
+            [0.0, 2.0, 0.0, 0.0],
+            [0.0, 1e300, 0.0, 0.0],
+            [float("nan"), 1.0, 0, 0],
+        ],
+        ids=["too few dimensions", "too many dimensions", "zero", "too long", "huge", "not a number"],
+    )
+    def test_a_vector_that_is_not_of_the_space_or_not_of_unit_length_is_refused_and_nothing_is_written(
+        self, store: VectorStore, tenant: Tenant, wrong: Vector
+    ) -> None:
+        with pytest.raises(ValueError, match=r"dimensions|unit length"):
+            store.write(tenant, SPACE, [record(chunk_id(0), NORTH), record(chunk_id(1), wrong)])
+        assert store.count(tenant, SPACE) == 0
+        with pytest.raises(ValueError, match=r"dimensions|unit length"):
+            search(store, tenant, wrong)
+
+
+class TestDeleting:
+    def test_a_delete_answers_how_many_there_were_and_can_be_repeated(self, store: VectorStore, tenant: Tenant) -> None:
+        store.write(tenant, SPACE, spread(3))
+        doomed = [chunk_id(0), chunk_id(2), chunk_id(7)]
+        assert store.delete(tenant, SPACE, doomed) == 2
+        assert store.delete(tenant, SPACE, doomed) == 0
+        assert store.count(tenant, SPACE) == 1
+
+    def test_what_is_deleted_is_not_found_when_the_call_returns(self, store: VectorStore, tenant: Tenant) -> None:
+        store.write(tenant, SPACE, [record(chunk_id(index), NORTH) for index in range(3)])
+        assert len(search(store, tenant)) == 3
+        store.delete(tenant, SPACE, [chunk_id(1)])
+        assert ids(search(store, tenant)) == [chunk_id(0), chunk_id(2)]
+
+    def test_what_was_deleted_can_be_written_again(self, store: VectorStore, tenant: Tenant) -> None:
+        store.write(tenant, SPACE, [record(chunk_id(0), NORTH, text="old")])
+        search(store, tenant)
+        store.delete(tenant, SPACE, [chunk_id(0)])
+        store.write(tenant, SPACE, [record(chunk_id(0), NORTH, text="new")])
+        assert [match.text for match in search(store, tenant)] == ["new"]
+
+    def test_nothing_to_delete_changes_nothing(self, store: VectorStore, tenant: Tenant) -> None:
+        store.write(tenant, SPACE, spread(2))
+        assert store.delete(tenant, SPACE, []) == 0
+        assert store.count(tenant, SPACE) == 2
+
+
+class TestTenants:
+    def test_the_tenant_filter_is_verified_once_prepared(self, store: VectorStore) -> None:
+        assert store.tenant_filter() is TenantFilter.VERIFIED
+
+    def test_another_tenants_records_are_neither_found_nor_counted(self, store: VectorStore, tenant: Tenant) -> None:
+        store.write(new_tenant(), SPACE, spread(5))
+        assert search(store, tenant) == []
+        assert store.count(tenant, SPACE) == 0
+
+    def test_a_delete_of_another_tenants_chunks_touches_nothing(self, store: VectorStore, tenant: Tenant) -> None:
+        other = new_tenant()
+        store.write(other, SPACE, spread(5))
+        assert store.delete(tenant, SPACE, [chunk_id(index) for index in range(5)]) == 0
+        assert store.count(other, SPACE) == 5
+
+    def test_the_same_chunk_ids_under_two_tenants_are_two_records(self, store: VectorStore, tenant: Tenant) -> None:
+        other = new_tenant()
+        store.write(tenant, SPACE, [record(chunk_id(0), NORTH, text="mine")])
+        store.write(other, SPACE, [record(chunk_id(0), EAST, text="theirs")])
+        assert [(match.text, match.tenant) for match in search(store, tenant)] == [("mine", tenant)]
+        assert [(match.text, match.tenant) for match in search(store, other)] == [("theirs", other)]
+        assert store.delete(tenant, SPACE, [chunk_id(0)]) == 1
+        assert [match.text for match in search(store, other)] == ["theirs"]
+
+    def test_names_that_are_nearly_the_same_are_different_tenants(self, store: VectorStore, tenant: Tenant) -> None:
+        names = [
+            tenant,
+            tenant.upper(),
+            f"{tenant}-",
+            f"{tenant}.a",
+            f"{tenant}:a",
+            f"{tenant}=",
+            f"x{tenant}",
+            tenant[:-1] + "-",
+        ]
+        tenants = [Tenant(name) for name in names]
+        for number, one in enumerate(tenants):
+            store.write(one, SPACE, [record(chunk_id(0), NORTH, text=str(number))])
+        found = [[(match.tenant, match.text) for match in search(store, one)] for one in tenants]
+        assert found == [[(one, str(number))] for number, one in enumerate(tenants)]
+        assert [store.count(one, SPACE) for one in tenants] == [1] * len(tenants)
+
+    def test_a_search_gives_the_same_matches_to_the_last_digit_whatever_another_tenant_does(
+        self, store: VectorStore, tenant: Tenant
+    ) -> None:
+        store.write(tenant, SPACE, spread(50))
+        query = direction(99, DIMENSIONS)
+        before = search(store, tenant, query)
+        other, others = new_tenant(), spread(200, document=2)
+        store.write(other, SPACE, others)
+        assert search(store, tenant, query) == before
+        store.delete(other, SPACE, [one.chunk_id for one in others])
+        assert search(store, tenant, query) == before
+
+    def test_a_score_is_the_same_to_the_last_digit_whatever_else_the_tenant_has(
+        self, store: VectorStore, tenant: Tenant
+    ) -> None:
+        query = direction(99, DIMENSIONS)
+        kept, passing = spread(37), spread(101, document=2, collection=2)
+        store.write(tenant, SPACE, kept)
+        before = search(store, tenant, query)
+        store.write(tenant, SPACE, passing)
+        assert search(store, tenant, query) == before
+        store.delete(tenant, SPACE, [one.chunk_id for one in kept[::2]])
+        beside = {match.chunk_id: match.score for match in search(store, tenant, query, collections=[1, 2], limit=500)}
+        store.delete(tenant, SPACE, [one.chunk_id for one in passing])
+        store.write(tenant, SPACE, kept)
+        assert search(store, tenant, query) == before
+        alone = {match.chunk_id: match.score for match in search(store, tenant, query, limit=500)}
+        assert {one: alone[one] for one in alone.keys() & beside.keys()} == {
+            one: beside[one] for one in alone.keys() & beside.keys()
+        }
+
+
+class TestSearching:
+    def test_only_the_named_collections_are_searched(self, store: VectorStore, tenant: Tenant) -> None:
+        for number in (1, 2, 3):
+            store.write(tenant, SPACE, [record(chunk_id(number), NORTH, collection=number)])
+        assert ids(search(store, tenant, collections=[2])) == [chunk_id(2)]
+        assert ids(search(store, tenant, collections=[3, 1])) == [chunk_id(1), chunk_id(3)]
+        assert search(store, tenant, collections=[4]) == []
+        assert search(store, tenant, collections=[]) == []
+
+    def test_the_filter_acts_inside_the_search_so_that_no_answer_is_short(
+        self, store: VectorStore, tenant: Tenant
+    ) -> None:
+        store.write(tenant, SPACE, [record(chunk_id(index), NORTH, collection=1) for index in range(200)])
+        store.write(tenant, SPACE, [record(chunk_id(index, document=2), SOUTH, collection=2) for index in range(10)])
+        assert len(search(store, tenant, collections=[2], limit=10)) == 10
+
+    def test_matches_of_an_excluded_generation_are_replaced_by_the_next_best(
+        self, store: VectorStore, tenant: Tenant
+    ) -> None:
+        stale = [record(chunk_id(index, attempt=1), NORTH) for index in range(20)]
+        current = [record(chunk_id(index, attempt=2), EAST) for index in range(5)]
+        other = [record(chunk_id(index, document=2), SOUTH) for index in range(5)]
+        store.write(tenant, SPACE, [*stale, *current, *other])
+        excluded = [stale[0].chunk_id.generation, "doc_unknown.1"]
+        assert ids(search(store, tenant, limit=7, exclude=excluded)) == ids_of(current + other[:2])
+        excluded.append(other[0].chunk_id.generation)
+        assert ids(search(store, tenant, limit=7, exclude=excluded)) == ids_of(current)
+
+    def test_at_most_limit_matches_are_answered_and_they_are_the_best(self, store: VectorStore, tenant: Tenant) -> None:
+        store.write(tenant, SPACE, spread(30))
+        everything = search(store, tenant, limit=30)
+        for limit in (1, 7, 29, 30, 31, 10_000):
+            assert search(store, tenant, limit=limit) == everything[:limit]
+
+    @pytest.mark.parametrize("limit", [-1, 0, 10_001])
+    def test_a_limit_out_of_range_is_no_query(self, limit: int) -> None:
+        with pytest.raises(ValueError, match="limit"):
+            VectorQuery(NORTH, [collection_id(1)], limit)
+
+    def test_equal_scores_come_in_order_of_chunk_id_whatever_the_order_of_writing(
+        self, store: VectorStore, tenant: Tenant
+    ) -> None:
+        for index in (7, 3, 9, 1, 5):
+            store.write(tenant, SPACE, [record(chunk_id(index), NORTH)])
+        assert ids(search(store, tenant, EAST, limit=3)) == [chunk_id(1), chunk_id(3), chunk_id(5)]
+
+    def test_scores_are_cosines_from_one_to_minus_one(self, store: VectorStore, tenant: Tenant) -> None:
+        store.write(tenant, SPACE, [record(chunk_id(index), one) for index, one in enumerate((SOUTH, EAST, NORTH))])
+        matches = search(store, tenant)
+        assert ids(matches) == [chunk_id(2), chunk_id(1), chunk_id(0)]
+        assert [match.score for match in matches] == pytest.approx([1.0, 0.0, -1.0], abs=SCORE_TOLERANCE)
+
+    def test_rounding_never_takes_a_score_beyond_one(self, store: VectorStore, tenant: Tenant) -> None:
+        vectors = [direction(seed, DIMENSIONS) for seed in range(50)]
+        store.write(tenant, SPACE, [record(chunk_id(index), one) for index, one in enumerate(vectors)])
+        scores = [match.score for one in vectors for match in search(store, tenant, one, limit=50)]
+        assert max(scores) <= 1.0
+        assert min(scores) >= -1.0
+
+    def test_spaces_are_apart(self, store: VectorStore, tenant: Tenant) -> None:
+        store.write(tenant, SPACE, [record(chunk_id(0), NORTH, text="a")])
+        store.write(tenant, OTHER_MODEL, [record(chunk_id(0), NORTH, text="b")])
+        store.write(tenant, OTHER_DIMENSIONS, [record(chunk_id(0), [*NORTH, 0.0], text="c")])
+        assert [match.text for match in search(store, tenant)] == ["a"]
+        assert [match.text for match in search(store, tenant, space=OTHER_MODEL)] == ["b"]
+        assert [match.text for match in search(store, tenant, [*NORTH, 0.0], space=OTHER_DIMENSIONS)] == ["c"]
+        assert store.delete(tenant, OTHER_MODEL, [chunk_id(0)]) == 1
+        assert [store.count(tenant, space) for space in SPACES] == [1, 0, 1]
+
+
+def ids_of(records: Sequence[VectorRecord]) -> list[ChunkId]:
+    return [one.chunk_id for one in records]
+
+
+small = st.integers(-3, 3)
+vectors = st.tuples(small, small, small, small).filter(any).map(lambda numbers: unit(*numbers))
+
+
+@settings(
+    max_examples=60,
+    deadline=None,
+    # One store serves all examples: each has a tenant of its own.
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(data=st.data(), written=st.lists(st.tuples(vectors, st.integers(1, 3), st.integers(1, 3)), max_size=25))
+def test_matches_order_and_scores_are_those_of_brute_force(
+    store: VectorStore, data: st.DataObject, written: list[tuple[Vector, int, int]]
+) -> None:
+    tenant, query = new_tenant(), data.draw(vectors, "query")
+    records = [
+        record(chunk_id(index, attempt=attempt), vector, collection=collection)
+        for index, (vector, collection, attempt) in enumerate(written)
+    ]
+    store.write(tenant, SPACE, records)
+    deleted = set(
+        data.draw(st.lists(st.sampled_from(ids_of(records)), unique=True) if records else st.just([]), "deleted")
+    )
+    assert store.delete(tenant, SPACE, sorted(deleted)) == len(deleted)
+    collections = data.draw(st.sets(st.integers(1, 3), min_size=1), "collections")
+    excluded = {chunk_id(0, attempt=number).generation for number in data.draw(st.sets(st.integers(1, 3)), "excluded")}
+    limit = data.draw(st.integers(1, 30), "limit")
+
+    matches = search(store, tenant, query, collections=sorted(collections), limit=limit, exclude=sorted(excluded))
+
+    allowed = {collection_id(number) for number in collections}
+    expected = {
+        one.chunk_id: sum(x * y for x, y in zip(one.vector, query, strict=True))
+        for one in records
+        if one.chunk_id not in deleted and one.collection_id in allowed and one.chunk_id.generation not in excluded
+    }
+    found = ids(matches)
+    assert len(found) == len(set(found)) == min(limit, len(expected))
+    assert [match.score for match in matches] == pytest.approx([expected[one] for one in found], abs=SCORE_TOLERANCE)
+    assert found == [match.chunk_id for match in sorted(matches, key=lambda match: (-match.score, match.chunk_id))]
+    left_out = [score for one, score in expected.items() if one not in found]
+    assert not left_out or max(left_out) <= matches[-1].score + SCORE_TOLERANCE
+    assert store.count(tenant, SPACE) == len(records) - len(deleted)
+
+
+class TestLife:
+    def test_prepare_can_be_repeated_and_keeps_what_is_there(self, store: VectorStore, tenant: Tenant) -> None:
+        store.write(tenant, SPACE, spread(3))
+        store.prepare(SPACE)
+        assert store.count(tenant, SPACE) == 3
+
+    @pytest.mark.parametrize("kind", STORES)
+    def test_a_store_can_be_prepared_by_many_threads_at_once(self, kind: str, tmp_path: Path, tenant: Tenant) -> None:
+        store, barrier = STORES[kind](tmp_path), Barrier(8)
+
+        def prepare_and_write(index: int) -> None:
+            barrier.wait()
+            store.prepare(SPACE)
+            store.write(tenant, SPACE, [record(chunk_id(index), NORTH)])
+
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(prepare_and_write, range(8)))
+        assert ids(search(store, tenant)) == [chunk_id(index) for index in range(8)]
+        store.close()
+
+    def test_threads_that_write_delete_and_search_see_their_own_work_whole(self, store: VectorStore) -> None:
+        def work(number: int) -> None:
+            mine = new_tenant()
+            for index in range(10):
+                pair = [record(chunk_id(2 * index + place), NORTH, text=str(number)) for place in range(2)]
+                store.write(mine, SPACE, pair)
+                assert {match.text for match in search(store, mine)} == {str(number)}
+                assert store.count(mine, SPACE) == 2
+                assert store.delete(mine, SPACE, ids_of(pair)) == 2
+                assert search(store, mine) == []
+
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(work, range(8)))
+
+    def test_a_search_beside_a_writer_sees_whole_writes_in_their_order(
+        self, store: VectorStore, tenant: Tenant
+    ) -> None:
+        def write() -> None:
+            for index in range(20):
+                store.write(tenant, SPACE, [record(chunk_id(index), NORTH)])
+
+        with ThreadPoolExecutor(4) as pool:
+            writing = pool.submit(write)
+            while not writing.done():
+                for found in pool.map(lambda _: ids(search(store, tenant, limit=100)), range(3)):
+                    assert found == [chunk_id(index) for index in range(len(found))]
+            writing.result()
+        assert len(search(store, tenant, limit=100)) == 20
+
+    def test_it_answers_and_says_what_it_is(self, store: VectorStore) -> None:
+        store.ping()
+        described = store.describe()
+        assert described.configured
+        assert described.name
+        assert described.type
