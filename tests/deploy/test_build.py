@@ -1,0 +1,69 @@
+"""Each function's artifact is built from locked wheels, the same versions that the suite runs with."""
+
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infra.template import PATH
+
+ROOT = PATH.parent
+FOLDERS = ("catalog", "ingest", "retrieve", "compare", "recovery")
+Resources = dict[str, dict[str, Any]]
+
+
+def locked(path: Path) -> set[str]:
+    """The pins of a lock file: ``name==version``."""
+    return set(re.findall(r"^([a-z0-9-]+==[^\s;]+)", path.read_text(encoding="utf-8"), re.MULTILINE))
+
+
+def recipe(name: str) -> str:
+    """What make would do for a function."""
+    command = ["make", "--dry-run", "--makefile", "infra/build/Makefile", f"build-{name}"]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    return run.stdout
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_every_wheel_of_a_function_is_locked_by_its_hash(folder: str) -> None:
+    text = (ROOT / "functions" / folder / "requirements.txt").read_text(encoding="utf-8")
+    requirements = re.split(r"\n(?=\S)", text.strip())
+
+    assert [each for each in requirements if "--hash=sha256:" not in each] == []
+    assert "http" not in text.replace("httpcore", "")
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_a_function_runs_with_the_versions_that_are_tested(folder: str) -> None:
+    untested = locked(ROOT / "functions" / folder / "requirements.txt") - locked(ROOT / "requirements" / "dev.txt")
+
+    assert untested == set()
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_a_function_asks_for_nothing_that_the_project_does_not(folder: str) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+    asked = (ROOT / "functions" / folder / "requirements.in").read_text(encoding="utf-8").split()
+
+    assert set(asked) <= {re.split(r"[>=\[]", each)[0] for each in project}
+
+
+def test_every_function_is_built_from_its_own_folder_for_the_template_s_runtime(
+    resources: Resources, template: dict[str, Any]
+) -> None:
+    version = template["Globals"]["Function"]["Runtime"].removeprefix("python")
+    for name, resource in resources.items():
+        if resource["Type"] != "AWS::Serverless::Function":
+            continue
+        commands = recipe(name)
+        assert f"--requirement {resource['Properties']['CodeUri']}/requirements.txt" in commands, name
+        assert f"--python-version {version}" in commands, name
+        assert resource["Metadata"]["BuildMethod"] == "makefile", name
+
+
+def test_bytecode_is_compiled_so_that_a_zip_keeps_it() -> None:
+    assert "--invalidation-mode unchecked-hash" in recipe("CatalogFunction")
