@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from core.embedding import bedrock
+
 Resources = dict[str, dict[str, Any]]
 
 READ = {"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query"}
@@ -16,7 +18,7 @@ WRITE = {
     "dynamodb:ConditionCheckItem",
 }
 LOGS = {"Logs": {"logs:CreateLogStream", "logs:PutLogEvents"}}
-MODEL = {"arn:${AWS::Partition}:bedrock:${AWS::Region}::foundation-model/${EmbeddingModel}": {"bedrock:InvokeModel"}}
+MODEL = {f"arn:${{AWS::Partition}}:bedrock:${{AWS::Region}}::foundation-model/{bedrock.MODEL}": {"bedrock:InvokeModel"}}
 LISTING = {"${Table.Arn}/index/listing": {"dynamodb:Query"}}
 SWEEP = {"${Table.Arn}/index/sweep": {"dynamodb:Query"}}
 

@@ -6,6 +6,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
+from core.embedding import bedrock
 from core.settings import PREFIX, Settings
 from infra.template import (
     Template,
@@ -60,6 +61,11 @@ def test_parameters_that_are_settings_too_have_the_same_defaults(template: Templ
     settings = Settings.read(functions(template)["CatalogFunction"].environment)
 
     assert settings == Settings()
+
+
+def test_the_embedding_model_and_its_dimensions_are_those_that_the_code_knows(template: Template) -> None:
+    assert Settings.read(functions(template)["IngestFunction"].environment).bedrock_model == bedrock.MODEL
+    assert template["Parameters"]["EmbeddingDimensions"]["AllowedValues"] == list(bedrock.DIMENSIONS)
 
 
 @pytest.mark.parametrize("name", ["Table", "Bucket"])
