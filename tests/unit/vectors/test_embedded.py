@@ -144,14 +144,18 @@ def vectors_table(*parts: str) -> str:
     others = """model TEXT NOT NULL, dimensions INTEGER NOT NULL, chunk_id TEXT NOT NULL, collection_id TEXT NOT NULL,
         generation TEXT NOT NULL, source_id TEXT, source_key TEXT, text TEXT NOT NULL, version INTEGER NOT NULL,
         vector BLOB NOT NULL"""
-    columns = [part for part in parts if part.startswith("tenant")]
-    keys = [part for part in parts if not part.startswith("tenant")]
+    columns = [part for part in parts if part.startswith(("tenant", "number"))]
+    keys = [part for part in parts if part not in columns]
     return f"CREATE TABLE vectors ({', '.join([*columns, others, *keys])});"
 
 
 FORGED = {
     "no tenant": vectors_table("PRIMARY KEY (model, dimensions, chunk_id)"),
     "tenant not in the key": vectors_table("tenant TEXT NOT NULL", "PRIMARY KEY (model, dimensions, chunk_id)"),
+    "no key at all": vectors_table("tenant TEXT NOT NULL"),
+    "tenant not in the key of a table without another index": vectors_table(
+        "tenant TEXT NOT NULL", "number INTEGER PRIMARY KEY"
+    ),
     "tenant may be null": vectors_table("tenant TEXT", KEY),
     "tenant is no text": vectors_table("tenant BLOB NOT NULL", KEY),
     "tenant compared without case": vectors_table("tenant TEXT NOT NULL COLLATE NOCASE", KEY),

@@ -56,9 +56,9 @@ def test_more_rows_than_a_block_are_scored_as_one() -> None:
 @given(st.integers(1, 300), st.integers(1, 64), st.integers(1, 50), st.integers(0, 1_000))
 def test_narrowing_down_loses_no_match(rows: int, dimensions: int, limit: int, seed: int) -> None:
     vectors, query = directions(rows, dimensions, seed), directions(1, dimensions, seed + 1)[0]
-    # Near twins: their order is decided beyond the digits of the fast product.
-    twins = vectors[rows // 2 :]
-    twins[:] = np.nextafter(vectors[0], np.sign(twins), dtype=np.float32)
+    # The best rows are near twins: their order is decided beyond the digits of the fast product.
+    twins, best = vectors[rows // 2 :], query + directions(1, dimensions, seed + 2)[0] / 2
+    twins[:] = np.nextafter(best / np.linalg.norm(best), np.sign(twins), dtype=np.float32)
     matrix = matrix_of(vectors)
     scored = zip(matrix.chunk_ids, cosines(vectors, query).tolist(), strict=True)
     expected = sorted(scored, key=lambda match: (-match[1], match[0]))[:limit]
