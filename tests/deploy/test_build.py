@@ -1,18 +1,40 @@
 """Each function's artifact is built from locked wheels, the same versions that the suite runs with."""
 
+import os
 import re
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from infra.template import PATH
+from infra.template import PATH, Function, functions, load
 
 ROOT = PATH.parent
 FOLDERS = ("catalog", "ingest", "retrieve", "compare", "recovery")
 Resources = dict[str, dict[str, Any]]
+
+START = """
+import importlib, importlib.metadata, re, sys
+
+handler, *locked = sys.argv[1:]
+foreign = {
+    module
+    for module, distributions in importlib.metadata.packages_distributions().items()
+    if not {re.sub("[-_.]+", "-", name).lower() for name in distributions} & set(locked)
+}
+
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in foreign:
+            raise ModuleNotFoundError(f"{name} is not among the function's wheels", name=name)
+
+sys.meta_path.insert(0, Refuse())
+importlib.import_module(handler)
+importlib.import_module("core.wiring").engine_from_environment()
+"""
 
 
 def locked(path: Path) -> set[str]:
@@ -67,3 +89,21 @@ def test_every_function_is_built_from_its_own_folder_for_the_template_s_runtime(
 
 def test_bytecode_is_compiled_so_that_a_zip_keeps_it() -> None:
     assert "--invalidation-mode unchecked-hash" in recipe("CatalogFunction")
+
+
+@pytest.mark.parametrize("function", list(functions(load()).values()), ids=lambda function: function.name)
+def test_a_function_starts_with_its_own_wheels_alone(function: Function) -> None:
+    folder = function.handler.split(".")[1]
+    names = sorted(pin.partition("==")[0] for pin in locked(ROOT / "functions" / folder / "requirements.txt"))
+    deployed = {"WEFT_TABLE": "weft", "WEFT_BUCKET": "weft-objects", "AWS_DEFAULT_REGION": "us-east-1"}
+
+    run = subprocess.run(
+        [sys.executable, "-c", START, function.handler.rpartition(".")[0], *names],
+        cwd=ROOT,
+        env={"PATH": os.environ["PATH"]} | function.environment | deployed,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert run.returncode == 0, run.stderr
