@@ -1,0 +1,2 @@
+"""Rows in DynamoDB: `table` alone builds keys, `dynamo` alone speaks to the service, `transitions` alone changes
+the state of documents and sources."""

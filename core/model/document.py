@@ -10,7 +10,7 @@ from core.model.base import Model, Timestamp
 from core.model.chunk import Attributes
 from core.model.collection import Metadata
 from core.model.errors import InvalidArgument
-from core.model.ids import CollectionId, DocumentId
+from core.model.ids import ChunkId, CollectionId, DocumentId
 from core.model.tenant import Tenant
 
 MAX_SOURCE_KEY_BYTES = 1024
@@ -112,3 +112,15 @@ class DocumentSummary(Model):
     source_key: str | None
     source_type: SourceType
     metadata: Metadata
+
+
+class LineageChain(Model):
+    """From a chunk up to its source.
+
+    Attributes:
+        chunks: the chunk, then the chunks that it was split from, nearest first.
+        document: the document that the last of them descends from, and with it the source.
+    """
+
+    chunks: list[ChunkId]
+    document: DocumentSummary

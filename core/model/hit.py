@@ -7,6 +7,7 @@ from pydantic import Field
 from core.model.base import Model
 from core.model.chunk import Chunk
 from core.model.document import DocumentSummary
+from core.model.ids import CollectionId
 
 
 class ScoreKind(StrEnum):
@@ -19,6 +20,22 @@ class Strategy(StrEnum):
     """How hits are ranked."""
 
     SIMILARITY = "similarity"
+
+
+class RetrieveQuery(Model):
+    """A question.
+
+    Attributes:
+        collections: at most one for now; None: all of the tenant's.
+        top_k: zero or less: 10; at most 100.
+        min_score: hits below it are left out; None: none are.
+    """
+
+    query: str
+    collections: list[CollectionId] | None = Field(default=None, min_length=1, max_length=1)
+    top_k: int = 0
+    min_score: float | None = Field(default=None, allow_inf_nan=False)
+    strategy: Strategy = Strategy.SIMILARITY
 
 
 class ReasonCode(StrEnum):
@@ -107,8 +124,3 @@ class CompareResult(Model):
     retriever_ms: float
     vector_ms: float
     reason: Reason | None = None
-
-
-def json_size(model: Model) -> int:
-    """Bytes of a model as JSON."""
-    return len(model.model_dump_json().encode())

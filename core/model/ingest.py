@@ -45,13 +45,14 @@ class IngestResult(Model):
     """The outcome of an ingest.
 
     Attributes:
+        document_id: absent when nothing was begun, because a newer version or a removal is there.
         unchanged: the same source with the same content and settings: nothing was embedded.
         replaced: the versions that this one superseded and that are gone.
         superseded_by: the newer version that won, when this one did not come to serve;
             absent when what won is a removal.
     """
 
-    document_id: DocumentId
+    document_id: DocumentId | None
     chunk_count: int
     state: DocumentState
     unchanged: bool = False

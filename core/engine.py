@@ -1,0 +1,90 @@
+"""The engine: the services of the rooms put together."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from core.catalog.collections import CollectionService
+from core.catalog.documents import DocumentService
+from core.ingest.ingest import IngestService
+from core.ingest.uploads import UploadService
+from core.model.component import Component, Components, Health, TenantFilter
+from core.model.context import AssembledContext, AssembledRefs, ChunkRef
+from core.model.errors import WeftError
+from core.model.hit import Hit, ScoreKind
+from core.model.tenant import Tenant
+from core.parts import Parts
+from core.recovery.sweep import RecoveryService
+from core.retrieval.assemble import assemble, assemble_refs
+from core.retrieval.retrieve import RetrievalService
+
+if TYPE_CHECKING:
+    from types_boto3_s3 import S3Client
+
+
+class Engine:
+    """Everything that Weft does, for one configuration. Thread-safe.
+
+    ``core/README.md`` maps the specification's engine functions to these members.
+    """
+
+    def __init__(self, parts: Parts, s3: "S3Client | None" = None) -> None:
+        self._parts = parts
+        self.settings = parts.settings
+        self.clock = parts.clock
+        self.extensions = parts.extensions
+        self.collections = CollectionService(parts)
+        self.documents = DocumentService(parts)
+        self.ingest = IngestService(parts)
+        self.uploads = UploadService(parts, s3)
+        self.recovery = RecoveryService(parts)
+        retrieval = RetrievalService(parts)
+        self.retrieve = retrieval.retrieve
+        self.compare = retrieval.compare
+
+    def assemble(self, hits: Sequence[Hit], max_tokens: int = 0) -> AssembledContext:
+        """A context of hits, as `core.retrieval.assemble.assemble`."""
+        return assemble(hits, max_tokens)
+
+    def assemble_refs(self, tenant: Tenant, refs: Sequence[ChunkRef], max_tokens: int = 0) -> AssembledRefs:
+        """A context of chunks named by an earlier ranking, as `core.retrieval.assemble.assemble_refs`."""
+        return assemble_refs(self._parts, tenant, refs, max_tokens)
+
+    def components(self) -> Components:
+        """What this engine runs. A stage that is not configured says so."""
+        parts = self._parts
+        embedder = next(iter(parts.embedders.values()), None)
+        return Components(
+            loader=parts.loaders.describe(),
+            chunker=parts.splitters.describe(),
+            embedder=embedder.describe() if embedder else Component(),
+            vector_store=parts.vectors.describe() if parts.vectors else Component(),
+            retriever=Component(),
+            score=ScoreKind.COSINE,
+            tenant_filter=parts.vectors.tenant_filter() if parts.vectors else TenantFilter.UNVERIFIED,
+        )
+
+    def health(self) -> Health:
+        """Asks the metadata store and the vector store. Never raises."""
+        stores = {"metadata": self._parts.table.ping}
+        if self._parts.vectors is not None:
+            stores["vectors"] = self._parts.vectors.ping
+        answers = {}
+        for name, ping in stores.items():
+            try:
+                ping()
+                answers[name] = "ok"
+            except WeftError:
+                answers[name] = "failing"
+        status = "ok" if set(answers.values()) == {"ok"} else "failing"
+        return Health(status=status, stores=answers)
+
+    def start(self) -> None:
+        """Starts the recovery loop of a long-running host, when an interval is set."""
+        self.recovery.start()
+
+    def stop(self) -> None:
+        """Stops the recovery loop, waits for a sweep in progress, and lets go of the stores."""
+        self.recovery.stop()
+        self.extensions.fire("shutdown")
+        if self._parts.vectors is not None:
+            self._parts.vectors.close()

@@ -1,0 +1,328 @@
+"""One attempt at one document: from the first heartbeat to the swap, or to its failure."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+
+from core.embedding.types import Embedder, Vector
+from core.ingest.purge import purge, remove_data
+from core.metadata.dynamo import ConditionFailed, settle
+from core.metadata.rows import CollectionRow, Head, Info, Source
+from core.model.chunk import Chunk
+from core.model.document import DocumentState, Failure
+from core.model.errors import IngestInterrupted, Unavailable, WeftError
+from core.model.ids import ChunkId, DocumentId
+from core.model.ingest import IngestInput, IngestResult
+from core.model.tenant import Tenant
+from core.parts import Parts
+from core.text.chunking import chunk_document
+from core.text.types import Loader, Splitter
+from core.vectors.types import VectorRecord
+
+logger = logging.getLogger(__name__)
+
+EMBED_AT_ONCE = 64
+WRITE_AT_ONCE = 500
+HEARTBEAT_EVERY_S = 30.0
+MAX_TITLE = 1024
+PURGED_STATES = (DocumentState.SUPERSEDED, DocumentState.FAILED)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What an ingest knows before it begins.
+
+    Attributes:
+        writer: the random name of this ingest.
+        deadline: monotonic seconds; nothing new is started after it.
+    """
+
+    tenant: Tenant
+    given: IngestInput
+    collection: CollectionRow
+    loader: Loader
+    charset: str | None
+    splitter: Splitter
+    embedder: Embedder
+    content_hash: str
+    fingerprint: str
+    writer: str
+    deadline: float
+
+
+class LostError(Exception):
+    """The document is no longer this attempt's."""
+
+
+class Attempt:
+    """Runs one attempt that has begun or claimed its document.
+
+    Args:
+        head: the document as this attempt owns it.
+        born: monotonic seconds, before the write that made it own the document.
+    """
+
+    def __init__(self, parts: Parts, plan: Plan, head: Head, info: Info, born: float) -> None:
+        self._parts = parts
+        self._plan = plan
+        self._head = head
+        self._begun_with = info
+        self._info = info
+        self._stage = "start"
+        self._reserved = 0
+        self._last_heartbeat = born
+        self._dies = born + parts.writer_life.total_seconds()
+        self._replaced: list[DocumentId] = []
+
+    def run(self) -> IngestResult:
+        """The whole attempt.
+
+        Raises:
+            IngestInterrupted: the document was taken from this attempt; nothing it wrote is left.
+            WeftError: whatever made it fail; the document then says why.
+        """
+        self._fire("ingest_started", source_key=self._plan.given.source_key)
+        try:
+            result = self._stages()
+        except LostError as error:
+            self._discard()
+            raise IngestInterrupted(document_id=self._head.document_id) from error
+        except Exception as error:
+            self._fail(error)
+            after = self._outcome()
+            if after is None:
+                self._discard()
+                raise
+            result = after
+        self._purge_older()
+        self._fire("ingest_completed", result=result)
+        return result
+
+    # -- stages ------------------------------------------------------------------------------------
+
+    def _stages(self) -> IngestResult:
+        chunks = self._chunk()
+        vectors = self._embed(chunks)
+        self._write(chunks, vectors)
+        self._stage = "swap"
+        self._heartbeat()
+        return settle(self._parts.clock, partial(self._swap, len(chunks)))
+
+    def _chunk(self) -> list[Chunk]:
+        plan = self._plan
+        self._stage = "load"
+        self._heartbeat()
+        loaded = plan.loader.load(plan.given.content, plan.charset)
+        attributes = {**loaded.attributes, **plan.given.attributes}
+        title = plan.given.title or loaded.title[:MAX_TITLE]
+        self._info = self._info.model_copy(update={"title": title, "attributes": attributes})
+        self._stage = "chunk"
+        chunks = chunk_document(
+            loaded,
+            document_id=self._head.document_id,
+            attempt=self._head.attempt,
+            collection_id=self._head.collection_id,
+            origin=plan.given.source or plan.given.source_key or "",
+            attributes=attributes,
+            splitter=plan.splitter,
+            size=plan.collection.chunk_size,
+            overlap=plan.collection.chunk_overlap,
+            counter=plan.embedder.counter,
+        )
+        self._fire("ingest_chunked", chunks=len(chunks))
+        self._heartbeat(reserve=len(chunks))
+        self._reserved = len(chunks)
+        return chunks
+
+    def _embed(self, chunks: Sequence[Chunk]) -> list[Vector]:
+        self._stage = "embed"
+        vectors: list[Vector] = []
+        for start in range(0, len(chunks), EMBED_AT_ONCE):
+            self._check_time()
+            texts = [chunk.text for chunk in chunks[start : start + EMBED_AT_ONCE]]
+            vectors += self._parts.embed(self._plan.embedder, texts)
+            self._heartbeat_if_due()
+        self._fire("ingest_embedded", chunks=len(chunks))
+        self._heartbeat()
+        return vectors
+
+    def _write(self, chunks: Sequence[Chunk], vectors: Sequence[Vector]) -> None:
+        self._stage = "write"
+        head, key = self._head, self._plan.given.source_key
+        records = [
+            VectorRecord(chunk.id, head.collection_id, head.source_id, key, chunk.text, vector)
+            for chunk, vector in zip(chunks, vectors, strict=True)
+            if chunk.id is not None
+        ]
+        store = self._parts.vector_store()
+        for start in range(0, len(chunks), WRITE_AT_ONCE):
+            part = slice(start, start + WRITE_AT_ONCE)
+            self._check_time()
+            self._parts.documents.write_chunks(head.tenant, chunks[part])
+            self._check_time()
+            with self._parts.timed("vectors_write"):
+                store.write(head.tenant, head.space, records[part])
+            self._heartbeat_if_due()
+
+    def _swap(self, chunk_count: int) -> IngestResult:
+        head, source = self._parts.documents.head_and_source(self._head)
+        if head is None or head.attempt != self._head.attempt:
+            raise LostError
+        if not head.state.in_progress:
+            settled = self._settled(head, source)
+            if settled is None:
+                raise LostError
+            return settled
+        self._check_time()
+        if source is not None and source.current_number > head.number:
+            self._parts.transitions.overtaken(head)
+            return superseded(head.document_id, source)
+        info = self._info if self._info != self._begun_with else None
+        self._replaced = [source.current.document_id] if source and source.current else []
+        self._parts.transitions.swap(head, chunk_count=chunk_count, info=info, read=source)
+        return self._ready(chunk_count)
+
+    # -- what became of it -------------------------------------------------------------------------
+
+    def _outcome(self) -> IngestResult | None:
+        """The success that this attempt had after all, its answer lost; None: there is none."""
+        try:
+            head, source = self._parts.documents.head_and_source(self._head)
+        except Unavailable:
+            return None  # the caller hears of the first failure, which came from the same trouble
+        if head is None or head.attempt != self._head.attempt:
+            return None
+        return self._settled(head, source)
+
+    def _settled(self, head: Head, source: Source | None) -> IngestResult | None:
+        """Ready under my attempt is my success; superseded under it is a success that was overtaken."""
+        if head.state == DocumentState.READY:
+            return self._ready(head.chunk_count)
+        if head.state == DocumentState.SUPERSEDED:
+            return superseded(head.document_id, source)
+        return None
+
+    def _ready(self, chunk_count: int) -> IngestResult:
+        return IngestResult(
+            document_id=self._head.document_id,
+            chunk_count=chunk_count,
+            state=DocumentState.READY,
+            replaced=self._replaced,
+        )
+
+    # -- the guard ---------------------------------------------------------------------------------
+
+    def _heartbeat(self, reserve: int | None = None) -> None:
+        self._check_time()
+        settle(self._parts.clock, partial(self._beat, reserve))
+        self._last_heartbeat = self._parts.clock.monotonic()
+
+    def _beat(self, reserve: int | None) -> None:
+        try:
+            self._parts.transitions.heartbeat(self._head, reserve=reserve)
+        except ConditionFailed:
+            head = self._parts.documents.head(self._head.tenant, self._head.document_id)
+            if head is None or not head.state.in_progress or head.attempt != self._head.attempt:
+                raise LostError from None
+            raise
+
+    def _heartbeat_if_due(self) -> None:
+        if self._parts.clock.monotonic() - self._last_heartbeat > HEARTBEAT_EVERY_S:
+            self._heartbeat()
+
+    def _check_time(self) -> None:
+        """Before every write.
+
+        Raises:
+            LostError: the writer's life is over; what it wrote may have been cleaned for good already.
+            Unavailable: the call's time is over.
+        """
+        now = self._parts.clock.monotonic()
+        if now >= self._dies:
+            raise LostError
+        if now >= self._plan.deadline:
+            raise Unavailable("The ingest takes longer than one call may; upload the document instead")
+
+    # -- ends --------------------------------------------------------------------------------------
+
+    def _fail(self, error: Exception) -> None:
+        """Marks the document failed, unless it has been settled otherwise."""
+        if self._parts.clock.monotonic() >= self._dies:
+            return
+        failure = failure_of(self._stage, error)
+        try:
+            failed = settle(self._parts.clock, partial(mark_failed, self._parts, self._head, failure))
+        except Unavailable:
+            logger.warning("Document %s is left to the sweep", self._head.document_id)
+            return
+        if failed:
+            self._fire("ingest_failed", failure=failure)
+
+    def _discard(self) -> None:
+        """Removes what this attempt wrote, and no other's. What cannot be removed now is due later anyway."""
+        if self._parts.clock.monotonic() >= self._dies:
+            return
+        head = self._head
+        written = [ChunkId.of(head.document_id, head.attempt, index) for index in range(self._reserved)]
+        try:
+            remove_data(self._parts, head.tenant, head.space, written)
+        except WeftError as error:
+            logger.warning("Data of document %s is left to the sweep: %s", head.document_id, error.code)
+
+    def _purge_older(self) -> None:
+        """Removes this source's superseded and failed versions, this one too when it was overtaken."""
+        head = self._head
+        if head.source_id is None or head.number <= 1:
+            return
+        try:
+            versions = self._parts.documents.versions(head.tenant, head.collection_id, head.source_id)
+            for version in self._parts.documents.heads(head.tenant, versions).values():
+                if version.number <= head.number and version.state in PURGED_STATES:
+                    purge(self._parts, version)
+        except WeftError as error:
+            logger.warning("Older versions of %s are left to the sweep: %s", head.document_id, error.code)
+
+    def _fire(self, hook: str, **details: object) -> None:
+        self._parts.extensions.fire(
+            hook,
+            tenant=self._head.tenant,
+            collection_id=self._head.collection_id,
+            document_id=self._head.document_id,
+            **details,
+        )
+
+
+def superseded(document_id: DocumentId | None, source: Source | None) -> IngestResult:
+    """The answer of an ingest that did not come to serve."""
+    winner = source.current.document_id if source and source.current else None
+    return IngestResult(
+        document_id=document_id,
+        chunk_count=0,
+        state=DocumentState.SUPERSEDED,
+        superseded_by=winner if winner != document_id else None,
+    )
+
+
+def failure_of(stage: str, error: Exception) -> Failure:
+    """What a document says of why it failed: never a text that could hold its content."""
+    if isinstance(error, WeftError):
+        return Failure(stage=stage, code=error.code, detail=error.detail)
+    return Failure(stage=stage, code="internal_error", detail=f"Internal error ({type(error).__name__})")
+
+
+def mark_failed(parts: Parts, head: Head, failure: Failure, cutoff: datetime | None = None) -> bool:
+    """One step of marking a document failed; whether this call did it.
+
+    Args:
+        cutoff: only if there was no heartbeat since.
+    """
+    now, source = parts.documents.head_and_source(head)
+    if now is None or not now.state.in_progress or now.attempt != head.attempt:
+        return False
+    if cutoff is not None and now.heartbeat > cutoff:
+        return False
+    released = parts.transitions.release(now, source, parts.documents.content_holder_of(now))
+    parts.transitions.fail(now, failure, cutoff=cutoff, settled=released)
+    return True

@@ -1,0 +1,194 @@
+"""Deletes: of one document, of a source, of a collection. Each can be run again after a crash, and finishes."""
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from itertools import islice
+from typing import TypeVar
+
+from core.ingest.decide import Version, removal_number
+from core.ingest.purge import purge, remove_data, take
+from core.metadata import table
+from core.metadata.dynamo import settle
+from core.metadata.rows import CollectionRow, Head, Source
+from core.model.collection import CollectionState
+from core.model.document import DocumentState
+from core.model.errors import CollectionNotFound
+from core.model.ids import CollectionId, DocumentId
+from core.model.ingest import Deletion
+from core.model.tenant import Tenant
+from core.parts import Parts
+
+T = TypeVar("T")
+
+AT_ONCE = 100
+LISTING_LAG_S = 0.5
+
+
+class Removed:
+    """What was removed, counted as it was removed."""
+
+    def __init__(self) -> None:
+        self.documents: list[DocumentId] = []
+        self.chunks = 0
+        self.vectors = 0
+
+    def add(self, head: Head, vectors: int) -> None:
+        self.documents.append(head.document_id)
+        self.chunks += head.chunk_count
+        self.vectors += vectors
+
+    def deletion(self, *, complete: bool = True) -> Deletion:
+        return Deletion(documents=self.documents, chunks=self.chunks, vectors=self.vectors, complete=complete)
+
+
+# -- one document ----------------------------------------------------------------------------------
+
+
+def delete_document(parts: Parts, head: Head) -> Deletion:
+    """Removes a document, whatever its state: served no longer, then its vectors, chunks and rows.
+
+    Raises:
+        Unavailable: its data could not be deleted; it is served no more, and the sweep goes on with it.
+    """
+    removed = Removed()
+    now = settle(parts.clock, partial(_stop_serving, parts, head))
+    if now is not None:
+        _remove(parts, now, removed)
+    return removed.deletion()
+
+
+def _stop_serving(parts: Parts, head: Head) -> Head | None:
+    """One step: a ready document is superseded by nothing. Answers the document as it is then."""
+    now, source = parts.documents.head_and_source(head)
+    if now is None or now.state != DocumentState.READY:
+        return now
+    if source is not None:
+        released = parts.transitions.forget(now, source)
+    else:
+        released = parts.transitions.release(now, None, parts.documents.content_holder_of(now))
+    parts.transitions.retire(now, released)
+    return now.model_copy(update={"state": DocumentState.SUPERSEDED})
+
+
+def _remove(parts: Parts, head: Head, removed: Removed, below: int | None = None) -> None:
+    """Removes a document. ``below``: one in progress only while its number is lower."""
+    if head.state.in_progress:
+        taken = take(parts, head, below)
+        if taken is not None:
+            vectors = remove_data(parts, taken.tenant, taken.space, taken.chunk_ids())
+            removed.add(taken, vectors)
+            return
+        settled = parts.documents.head(head.tenant, head.document_id)
+        if settled is None or settled.state == DocumentState.READY:
+            return  # gone, or turned ready after the delete had begun: a new version, which stays
+        head = settled
+    mine, vectors = purge(parts, head)
+    if mine:
+        removed.add(head, vectors)
+
+
+# -- a source --------------------------------------------------------------------------------------
+
+
+def delete_source(parts: Parts, tenant: Tenant, source: Source, version: Version | None, deadline: float) -> Deletion:
+    """Removes every version of a source that began before; one that begins after is kept.
+
+    The removal takes a number like any version, so nothing in flight below it can come to serve. Nothing to
+    delete is success.
+
+    Raises:
+        VersionConflict: the version is known as a content's.
+        Unavailable: data could not be deleted; it is served no more, and the sweep goes on with it.
+    """
+    removed = Removed()
+    number = settle(parts.clock, partial(_remove_current, parts, tenant, source, version))
+    if number is None:
+        return removed.deletion()
+    versions = parts.documents.versions(tenant, source.collection_id, source.source_id)
+    for batch in _batches(versions):
+        for head in parts.documents.heads(tenant, batch).values():
+            if parts.clock.monotonic() >= deadline:
+                return removed.deletion(complete=False)
+            if head.number < number and head.state != DocumentState.READY:
+                _remove(parts, head, removed, below=number)
+    return removed.deletion()
+
+
+def _remove_current(parts: Parts, tenant: Tenant, source: Source, version: Version | None) -> int | None:
+    """One step: the removal's number; None when there is nothing to do."""
+    read = parts.documents.source(tenant, source.collection_id, source.source_id) or source
+    number = removal_number(read, version)
+    if number is None or number < read.next_number:
+        return number
+    if read.revision == 0 and version is None:
+        return None
+    after = read.model_copy(update={"current": None, "current_number": number, "next_number": number + 1, "work": {}})
+    if version is not None:
+        after = after.model_copy(update={"seen": version.seen(number, None)})
+    parts.transitions.remove_source(tenant, read, after)
+    return number
+
+
+# -- a collection ----------------------------------------------------------------------------------
+
+
+def delete_collection(parts: Parts, tenant: Tenant, collection_id: CollectionId, deadline: float) -> Deletion:
+    """Closes a collection, then removes its documents, its sources and, a writer's life later, its row.
+
+    A call that is cut short is taken up by the next one, or by the sweep.
+
+    Raises:
+        CollectionNotFound: missing, another tenant's, or deleted already.
+    """
+    row = settle(parts.clock, partial(_close, parts, tenant, collection_id))
+    settle(parts.clock, partial(parts.collections.close_gates, tenant, collection_id))
+    removed = Removed()
+    if not _empty(parts, row, removed, deadline):
+        return removed.deletion(complete=False)
+    remove_entries(parts, row)
+    settle(parts.clock, partial(_finish, parts, row))
+    return removed.deletion()
+
+
+def _finish(parts: Parts, row: CollectionRow) -> None:
+    now = parts.collections.get(row.tenant, row.id)
+    if now is not None and now.state == CollectionState.DELETING:
+        parts.collections.finish_emptying(now, table.due_at(parts.clock.now() + parts.writer_life))
+
+
+def _close(parts: Parts, tenant: Tenant, collection_id: CollectionId) -> CollectionRow:
+    row = parts.collections.get(tenant, collection_id)
+    if row is None or row.state == CollectionState.EMPTIED:
+        raise CollectionNotFound
+    if row.state == CollectionState.ACTIVE:
+        parts.collections.start_deleting(row)
+    return row
+
+
+def _empty(parts: Parts, row: CollectionRow, removed: Removed, deadline: float) -> bool:
+    """Removes documents until the gates count none; false when the time is over first."""
+    while parts.collections.counts(row.tenant, [row.id])[row.id].rows:
+        found = False
+        for batch in _batches(parts.documents.listed(row.tenant, row.id)):
+            for head in parts.documents.heads(row.tenant, batch).values():
+                found = True
+                if parts.clock.monotonic() >= deadline:
+                    return False
+                _remove(parts, head, removed)
+        if not found:  # the listing is behind: an empty page proves nothing
+            if parts.clock.monotonic() >= deadline:
+                return False
+            parts.clock.sleep(LISTING_LAG_S)
+    return True
+
+
+def remove_entries(parts: Parts, row: CollectionRow) -> None:
+    """Removes the source and content rows that the listing knows."""
+    for batch in _batches(parts.collections.entries(row.tenant, row.id)):
+        parts.collections.remove_rows(batch)
+
+
+def _batches(items: Iterable[T]) -> Iterator[list[T]]:
+    left = iter(items)
+    while batch := list(islice(left, AT_ONCE)):
+        yield batch

@@ -1,0 +1,127 @@
+"""Uploads: a signed URL for one object, and what is said of it until it arrives."""
+
+import unicodedata
+from datetime import timedelta
+from typing import TYPE_CHECKING, NamedTuple
+
+from core.clock import new_id
+from core.model.errors import InvalidArgument, NotConfigured, PayloadTooLarge
+from core.model.ids import CollectionId, UploadId
+from core.model.tenant import Tenant
+from core.model.upload import NewUpload, Upload, UploadInfo
+from core.parts import Parts
+
+if TYPE_CHECKING:
+    from types_boto3_s3 import S3Client
+
+UPLOAD_HEADER = "x-amz-meta-weft-upload"
+UPLOAD_METADATA = "weft-upload"
+MAX_OBJECT_KEY_BYTES = 1024
+
+# A queue keeps a message for at most 14 days, and an operator needs some to look into a dead letter.
+_INFO_LIFE = timedelta(days=60)
+
+
+class ObjectName(NamedTuple):
+    """What an object's key says: whose it is, where it belongs, and which source it is."""
+
+    tenant: Tenant
+    collection_id: CollectionId
+    source_key: str
+
+    @classmethod
+    def parse(cls, key: str) -> "ObjectName":
+        """The parts of ``{tenant}/{collection id}/{source key}``.
+
+        Raises:
+            InvalidArgument: the key has another form.
+        """
+        tenant, _, rest = key.partition("/")
+        collection_id, _, source_key = rest.partition("/")
+        name = cls(Tenant(tenant), CollectionId(collection_id), source_key)
+        if not source_key:
+            raise InvalidArgument("An object's key is tenant/collection/source key", field="source_key")
+        return name
+
+    @property
+    def key(self) -> str:
+        return f"{self.tenant}/{self.collection_id}/{self.source_key}"
+
+
+def check_object_name(name: ObjectName) -> None:
+    """Refuses a source key that cannot be the end of an object's key, or that a client would rewrite.
+
+    Raises:
+        InvalidArgument: too long, a segment ``.`` or ``..``, or a control character.
+    """
+    room = MAX_OBJECT_KEY_BYTES - len(name.key.encode()) + len(name.source_key.encode())
+    if len(name.source_key.encode()) > room:
+        raise InvalidArgument(f"An uploaded source's key is at most {room} bytes here", field="source_key", limit=room)
+    if {".", ".."} & set(name.source_key.split("/")):
+        raise InvalidArgument("An uploaded source's key has no segment . or ..", field="source_key")
+    if any(unicodedata.category(character) == "Cc" for character in name.source_key):
+        raise InvalidArgument("An uploaded source's key has no control characters", field="source_key")
+
+
+class UploadService:
+    """Signs uploads. ``s3`` must sign with ``s3v4``: only that covers the headers."""
+
+    def __init__(self, parts: Parts, s3: "S3Client | None") -> None:
+        self._parts = parts
+        self._s3 = s3
+
+    def create(self, tenant: Tenant, collection_id: CollectionId, new: NewUpload) -> Upload:
+        """A URL that takes one object of exactly the length and type that were named.
+
+        Raises:
+            NotConfigured: there is no bucket.
+            PayloadTooLarge: ``size`` is over the largest object.
+            InvalidArgument: the key cannot be an object's.
+            UnsupportedMediaType: no loader reads the type, or the key's ending says none.
+            CollectionNotFound: no such collection in the tenant.
+        """
+        if self._s3 is None or not self._parts.settings.bucket:
+            raise NotConfigured("Uploads need a bucket")
+        limit = self._parts.settings.object_bytes
+        if new.size > limit:
+            raise PayloadTooLarge(f"An uploaded object is at most {limit} bytes", limit=limit)
+        name = ObjectName(tenant, collection_id, new.source_key)
+        check_object_name(name)
+        self._parts.collection(tenant, collection_id)
+
+        source_type = new.source_type or self._parts.loaders.guess(new.source_key)
+        self._parts.loaders.find(source_type)
+        upload_id = new_id(UploadId, self._parts.clock)
+        now = self._parts.clock.now()
+        self._parts.uploads.put(
+            tenant,
+            upload_id,
+            UploadInfo(title=new.title, source_type=source_type, attributes=new.attributes),
+            now + _INFO_LIFE,
+        )
+        url = self._s3.generate_presigned_url(
+            "put_object",
+            Params={
+                "Bucket": self._parts.settings.bucket,
+                "Key": name.key,
+                "ContentType": source_type,
+                "ContentLength": new.size,
+                "Metadata": {UPLOAD_METADATA: upload_id},
+            },
+            ExpiresIn=self._parts.settings.upload_seconds,
+        )
+        return Upload(
+            url=url,
+            method="PUT",
+            headers={
+                "content-type": source_type,
+                "content-length": str(new.size),
+                UPLOAD_HEADER: upload_id,
+            },
+            expires_at=now + timedelta(seconds=self._parts.settings.upload_seconds),
+            max_bytes=limit,
+        )
+
+    def get(self, tenant: Tenant, upload_id: UploadId) -> UploadInfo | None:
+        """What was said of an upload; None when nothing is known of it any more."""
+        return self._parts.uploads.get(tenant, upload_id)

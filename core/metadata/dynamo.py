@@ -1,0 +1,337 @@
+"""DynamoDB: the one place that speaks to the service.
+
+Answers come as plain dictionaries; every number in the table is an integer. Failures come typed:
+a condition that failed and a conflict are two things, for only the first says something of the row.
+"""
+
+import logging
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
+from botocore.exceptions import BotoCoreError, ClientError
+
+from core.clock import Clock
+from core.metadata.table import Key
+from core.model.errors import Unavailable
+
+if TYPE_CHECKING:
+    from types_boto3_dynamodb import DynamoDBClient
+
+logger = logging.getLogger(__name__)
+
+Item = dict[str, Any]
+T = TypeVar("T")
+
+TRIES = 10
+UNANSWERED_TRIES = 3
+FIRST_WAIT_S = 0.02
+LONGEST_WAIT_S = 1.0
+GET_LIMIT = 100
+WRITE_LIMIT = 25
+
+_FAILED_CONDITION = {"ConditionalCheckFailedException", "ConditionalCheckFailed"}
+_CONFLICT = {
+    "TransactionConflictException",
+    "TransactionConflict",
+    "TransactionInProgressException",
+    # Inside a cancelled transaction, where the client library does not try again.
+    "ThrottlingError",
+    "ProvisionedThroughputExceeded",
+}
+_THROTTLED = {
+    "ProvisionedThroughputExceededException",
+    "ThrottlingException",
+    "RequestLimitExceeded",
+    "InternalServerError",
+    "ServiceUnavailable",
+}
+
+
+class ConditionFailed(Exception):
+    """A condition did not hold. It may be one's own earlier write that broke it: read the row."""
+
+
+class Conflict(Exception):
+    """Another transaction was at one of the rows. Says nothing of what the rows hold."""
+
+
+@dataclass(frozen=True)
+class Action:
+    """One write: an item to put, a key to update, delete or check, with its condition.
+
+    ``values`` are the named values of ``update`` and ``condition``, without their colons. A name that is a
+    reserved word is written with ``#``: ``#state`` means the attribute ``state``.
+    """
+
+    key: Key
+    put: Item | None = None
+    update: str | None = None
+    delete: bool = False
+    condition: str | None = None
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+class _Deserializer(TypeDeserializer):
+    def _deserialize_n(self, value: str) -> int:
+        return int(value)
+
+
+_serialize: Callable[[Any], Any] = TypeSerializer().serialize
+_deserialize: Callable[[Any], Any] = _Deserializer().deserialize
+
+
+def _to_wire(item: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _serialize(value) for name, value in item.items() if value is not None}
+
+
+def _from_wire(item: Mapping[str, Any]) -> Item:
+    return {name: _deserialize(value) for name, value in item.items()}
+
+
+def _key(key: Key) -> dict[str, Any]:
+    return {"pk": {"S": key.pk}, "sk": {"S": key.sk}}
+
+
+def _key_of(item: Mapping[str, Any]) -> Key:
+    return Key(item["pk"], item["sk"])
+
+
+def settle(clock: Clock, step: Callable[[], T]) -> T:
+    """Runs a step that reads, decides and writes, until no other writer comes between.
+
+    Waits between tries are drawn from 0 to a bound that doubles from 20 ms to 1 s (full jitter).
+
+    A step that the service did not answer is tried again as well: a step begins with a read, so it finds
+    what an unanswered write of its own has done.
+
+    Raises:
+        Unavailable: ten tries were not enough, or the service did not answer three of them.
+    """
+    unanswered = 0
+    for attempt in range(TRIES):
+        try:
+            return step()
+        except (ConditionFailed, Conflict):
+            pass
+        except Unavailable:
+            unanswered += 1
+            if unanswered == UNANSWERED_TRIES:
+                raise
+        clock.sleep(clock.random.uniform(0, min(LONGEST_WAIT_S, FIRST_WAIT_S * 2**attempt)))
+    raise Unavailable("Too many writers work on the same item; try again")
+
+
+class Table:
+    """One DynamoDB table. Reads are strongly consistent unless the call says otherwise.
+
+    Every function raises ``Unavailable`` when the service throttles or does not answer.
+    """
+
+    def __init__(self, client: "DynamoDBClient", name: str, clock: Clock) -> None:
+        self._client = client
+        self._name = name
+        self.clock = clock
+
+    def get(self, key: Key) -> Item | None:
+        """A row, or None."""
+        answer = _call(partial(self._client.get_item, TableName=self._name, Key=_key(key), ConsistentRead=True))
+        return _from_wire(answer["Item"]) if "Item" in answer else None
+
+    def batch_get(self, keys: Sequence[Key], *, consistent: bool = True) -> dict[Key, Item]:
+        """The rows that exist, by key. Any number of keys; doubles are read once."""
+        found: dict[Key, Item] = {}
+        wanted = list(dict.fromkeys(keys))
+        for start in range(0, len(wanted), GET_LIMIT):
+            request: Any = {
+                self._name: {
+                    "Keys": [_key(key) for key in wanted[start : start + GET_LIMIT]],
+                    "ConsistentRead": consistent,
+                }
+            }
+            for answer in self._until_processed(self._client.batch_get_item, request, "UnprocessedKeys"):
+                for wire in answer["Responses"].get(self._name, []):
+                    item = _from_wire(wire)
+                    found[_key_of(item)] = item
+        return found
+
+    def batch_write(self, puts: Sequence[Item] = (), deletes: Sequence[Key] = ()) -> None:
+        """Writes and deletes rows without conditions; each key at most once."""
+        requests: list[Any] = [{"PutRequest": {"Item": _to_wire(item)}} for item in puts]
+        requests += [{"DeleteRequest": {"Key": _key(key)}} for key in deletes]
+        for start in range(0, len(requests), WRITE_LIMIT):
+            request = {self._name: requests[start : start + WRITE_LIMIT]}
+            for _ in self._until_processed(self._client.batch_write_item, request, "UnprocessedItems"):
+                pass
+
+    def _until_processed(self, operation: Callable[..., Any], request: Any, rest: str) -> Iterator[Any]:
+        """Sends a batch, and what of it was left unprocessed, with full jitter between."""
+        for attempt in range(TRIES):
+            answer = _call(partial(operation, RequestItems=request))
+            yield answer
+            request = answer.get(rest)
+            if not request:
+                return
+            wait = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2**attempt)
+            self.clock.sleep(self.clock.random.uniform(0, wait))
+        raise Unavailable("The metadata store is busy; try again")
+
+    def query(
+        self,
+        partition: str,
+        *,
+        prefix: str = "",
+        after: str | None = None,
+        descending: bool = False,
+        limit: int | None = None,
+    ) -> Iterator[Item]:
+        """Rows of a partition whose sort key starts with ``prefix``, beyond the sort key ``after``."""
+        return self._query(
+            names=("pk", "sk"),
+            partition=partition,
+            condition="begins_with(sk, :sort)",
+            sort={":sort": prefix},
+            after=None if after is None else {"pk": partition, "sk": after},
+            descending=descending,
+            limit=limit,
+            options={"ConsistentRead": True},
+        )
+
+    def query_index(
+        self,
+        index: str,
+        partition: str,
+        *,
+        between: tuple[str, str] | None = None,
+        after: Item | None = None,
+        descending: bool = False,
+        limit: int | None = None,
+    ) -> Iterator[Item]:
+        """Keys in a partition of an index, in order of its sort key. Eventually consistent: candidates only.
+
+        ``after``: all four key attributes of the row to go on behind.
+        """
+        pk, sk = f"{index}_pk", f"{index}_sk"
+        return self._query(
+            names=(pk, sk),
+            partition=partition,
+            condition=f"{sk} BETWEEN :low AND :high" if between else None,
+            sort={":low": between[0], ":high": between[1]} if between else {},
+            after=after,
+            descending=descending,
+            limit=limit,
+            options={"IndexName": index},
+        )
+
+    def _query(
+        self,
+        *,
+        names: tuple[str, str],
+        partition: str,
+        condition: str | None,
+        sort: Mapping[str, str],
+        after: Item | None,
+        descending: bool,
+        limit: int | None,
+        options: Mapping[str, Any],
+    ) -> Iterator[Item]:
+        if condition == "begins_with(sk, :sort)" and not sort[":sort"]:
+            condition, sort = None, {}
+        arguments: dict[str, Any] = {
+            "TableName": self._name,
+            "KeyConditionExpression": f"{names[0]} = :partition" + (f" AND {condition}" if condition else ""),
+            "ExpressionAttributeValues": _to_wire({":partition": partition, **sort}),
+            "ScanIndexForward": not descending,
+            **options,
+        }
+        left = limit
+        start = None if after is None else _to_wire(after)
+        while left is None or left > 0:
+            page = dict(arguments)
+            if left is not None:
+                page["Limit"] = left
+            if start is not None:
+                page["ExclusiveStartKey"] = start
+            answer = _call(partial(self._client.query, **page))
+            for wire in answer["Items"]:
+                yield _from_wire(wire)
+            left = None if left is None else left - len(answer["Items"])
+            start = answer.get("LastEvaluatedKey")
+            if start is None:
+                return
+
+    def write(self, action: Action) -> None:
+        """One write.
+
+        Raises:
+            ConditionFailed: its condition did not hold.
+            Conflict: a transaction was at the row.
+        """
+        kind, arguments = self._wire(action)
+        operations: dict[str, Callable[..., Any]] = {
+            "Put": self._client.put_item,
+            "Update": self._client.update_item,
+            "Delete": self._client.delete_item,
+        }
+        _call(partial(operations[kind], **arguments))
+
+    def transact(self, actions: Sequence[Action]) -> None:
+        """All the writes, or none of them.
+
+        Raises:
+            ConditionFailed: one condition or more did not hold.
+            Conflict: other transactions were at the rows, or the service was busy; no condition is known to fail.
+        """
+        items: list[Any] = []
+        for action in actions:
+            kind, arguments = self._wire(action)
+            items.append({kind: arguments})
+        _call(partial(self._client.transact_write_items, TransactItems=items))
+
+    def _wire(self, action: Action) -> tuple[str, dict[str, Any]]:
+        arguments: dict[str, Any] = {"TableName": self._name}
+        names = set(re.findall(r"#\w+", f"{action.update or ''} {action.condition or ''}"))
+        if names:
+            arguments["ExpressionAttributeNames"] = {placeholder: placeholder[1:] for placeholder in names}
+        if action.values:
+            arguments["ExpressionAttributeValues"] = {
+                f":{placeholder}": _serialize(value) for placeholder, value in action.values.items()
+            }
+        if action.condition is not None:
+            arguments["ConditionExpression"] = action.condition
+        if action.put is not None:
+            return "Put", {**arguments, "Item": _to_wire({**action.put, **action.key._asdict()})}
+        if action.update is not None:
+            return "Update", {**arguments, "Key": _key(action.key), "UpdateExpression": action.update}
+        kind = "Delete" if action.delete else "ConditionCheck"
+        return kind, {**arguments, "Key": _key(action.key)}
+
+    def ping(self) -> None:
+        """Returns when the table answers."""
+        _call(partial(self._client.get_item, TableName=self._name, Key=_key(Key("SYSTEM", "PING"))))
+
+
+def _call(operation: Callable[[], Any]) -> Any:
+    try:
+        return operation()
+    except ClientError as error:
+        raise _typed(error) from error
+    except BotoCoreError as error:
+        logger.warning("DynamoDB did not answer: %s", type(error).__name__)
+        raise Unavailable("The metadata store does not answer; try again") from error
+
+
+def _typed(error: ClientError) -> Exception:
+    code = error.response.get("Error", {}).get("Code", "")
+    reasons: Any = error.response.get("CancellationReasons", [])
+    codes = {code, *(reason.get("Code", "None") for reason in reasons)} - {"None", "TransactionCanceledException"}
+    if codes & _FAILED_CONDITION:
+        return ConditionFailed(code)
+    if codes <= _CONFLICT:
+        return Conflict(code)
+    if codes <= _THROTTLED:
+        return Unavailable("The metadata store is busy; try again")
+    return error

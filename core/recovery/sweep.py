@@ -1,0 +1,217 @@
+"""Recovery: what a dead ingest left behind is failed, cleaned or purged, over every tenant."""
+
+import logging
+import threading
+from datetime import datetime, timedelta
+from functools import partial
+
+from core.ingest.attempt import mark_failed
+from core.ingest.delete import delete_collection, remove_entries
+from core.ingest.purge import purge, remove_data
+from core.metadata import table
+from core.metadata.candidates import Candidate
+from core.metadata.dynamo import settle
+from core.metadata.rows import Head
+from core.metadata.table import Key
+from core.model.collection import CollectionState
+from core.model.document import DocumentState, Failure
+from core.model.errors import IngestInterrupted, WeftError
+from core.model.ids import CollectionId, DocumentId
+from core.model.recovery import RecoveryResult
+from core.model.tenant import Tenant
+from core.parts import Parts
+
+logger = logging.getLogger(__name__)
+
+BACK_OFF = timedelta(minutes=5)
+COUNT_LEFT = 1000
+
+FAILED = RecoveryResult(failed=1)
+PURGED = RecoveryResult(purged=1)
+CLEANED = RecoveryResult(cleaned=1)
+NOTHING = RecoveryResult()
+
+
+class RecoveryService:
+    """Sweeps. Safe to run on every replica at once."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._stop = threading.Event()
+        self._loop: threading.Thread | None = None
+
+    def sweep(self, stalled_after: timedelta | None = None) -> RecoveryResult:
+        """One sweep over every tenant: at most ``batch_size`` rows, oldest first.
+
+        A pending or processing document without a heartbeat since the cutoff is marked failed, and only then its
+        data goes. A superseded one loses its data, then its rows. Failed and removed documents are cleaned once
+        more when no writer of theirs can live any longer.
+
+        Args:
+            stalled_after: the cutoff is that long ago; zero or less: now; None: as configured.
+
+        Raises:
+            WeftError: the first failure to delete, after the rest of the batch is done. What failed is due
+                again after a back-off.
+        """
+        result, error, _ = self._sweep(self._cutoff(stalled_after), frozenset(), self._far())
+        if error is not None:
+            raise error
+        return result
+
+    def drain(self, deadline: float) -> RecoveryResult:
+        """Sweeps until nothing is left or the time is up; nothing is taken twice.
+
+        Args:
+            deadline: monotonic seconds of the engine's clock.
+
+        Raises:
+            WeftError: the first failure to delete, after the rest is done.
+        """
+        total, first, taken = NOTHING, None, frozenset[Key]()
+        while self._parts.clock.monotonic() < deadline:
+            result, error, keys = self._sweep(self._cutoff(None), taken, deadline)
+            total, first, taken = _add(total, result), first or error, taken | keys
+            if not keys:
+                break
+        left = self._parts.candidates.oldest(self._cutoff(None), self._parts.clock.now(), COUNT_LEFT, taken)
+        if first is not None:
+            raise first
+        return total.model_copy(update={"left": len(left)})
+
+    def start(self) -> None:
+        """Starts the loop of a long-running host, when an interval is set; again while it runs does nothing."""
+        interval = self._parts.settings.recovery_interval_s
+        if interval <= 0 or self._loop is not None:
+            return
+        self._stop.clear()
+        self._loop = threading.Thread(target=self._run, args=(interval,), name="recovery", daemon=True)
+        self._loop.start()
+
+    def stop(self) -> None:
+        """Ends the loop, and waits for a sweep in progress."""
+        if self._loop is None:
+            return
+        self._stop.set()
+        self._loop.join()
+        self._loop = None
+
+    def _run(self, interval: float) -> None:
+        while not self._stop.wait(interval):
+            try:
+                self.sweep()
+            except WeftError as error:
+                logger.warning("A sweep left something to the next one: %s", error.code)
+
+    # -- one sweep ---------------------------------------------------------------------------------
+
+    def _cutoff(self, stalled_after: timedelta | None) -> datetime:
+        if stalled_after is None:
+            stalled_after = self._parts.settings.stalled_after
+        return self._parts.clock.now() - max(stalled_after, timedelta(0))
+
+    def _far(self) -> float:
+        return self._parts.clock.monotonic() + self._parts.writer_life.total_seconds()
+
+    def _sweep(
+        self, cutoff: datetime, taken: frozenset[Key], deadline: float
+    ) -> tuple[RecoveryResult, WeftError | None, frozenset[Key]]:
+        result, first = NOTHING, None
+        size = self._parts.settings.sweep_size
+        candidates = self._parts.candidates.oldest(cutoff, self._parts.clock.now(), size, taken)
+        done = set()
+        for candidate in candidates:
+            if self._parts.clock.monotonic() >= deadline:
+                break
+            done.add(candidate.key)
+            try:
+                result = _add(result, self._handle(candidate, cutoff, deadline))
+            except WeftError as error:
+                first = first or error
+                self._postpone(candidate)
+        return result, first, frozenset(done)
+
+    def _postpone(self, candidate: Candidate) -> None:
+        try:
+            self._parts.candidates.postpone(candidate, self._parts.clock.now() + BACK_OFF)
+        except WeftError as error:
+            logger.warning("A row could not be postponed: %s", error.code)
+
+    def _handle(self, candidate: Candidate, cutoff: datetime, deadline: float) -> RecoveryResult:
+        key = candidate.key
+        tenant = table.tenant_of(key)
+        if tenant is None:
+            return RecoveryResult(skipped_no_tenant=1)
+        if key.sk.startswith(table.COLLECTION_PREFIX):
+            collection_id = CollectionId(key.sk.removeprefix(table.COLLECTION_PREFIX))
+            return self._collection(tenant, collection_id, deadline)
+        if key.sk.startswith(table.GONE_PREFIX):
+            return self._mark(tenant, key)
+        return self._document(tenant, table.document_of(key), candidate, cutoff)
+
+    def _document(
+        self, tenant: Tenant, document_id: DocumentId, candidate: Candidate, cutoff: datetime
+    ) -> RecoveryResult:
+        head = self._parts.documents.head(tenant, document_id)
+        if head is None:
+            return NOTHING
+        if head.state.in_progress:
+            return self._fail(head, cutoff)
+        if head.state == DocumentState.SUPERSEDED:
+            mine, _ = purge(self._parts, head)
+            return PURGED if mine else NOTHING
+        if head.state == DocumentState.FAILED:
+            self._clean(head)
+            settled = self._parts.candidates.settle(candidate, self._parts.clock.now())
+            return CLEANED if settled else NOTHING
+        return NOTHING
+
+    def _fail(self, head: Head, cutoff: datetime) -> RecoveryResult:
+        failure = Failure(stage="recovery", code=IngestInterrupted.code, detail=IngestInterrupted().detail)
+        if not settle(self._parts.clock, partial(mark_failed, self._parts, head, failure, cutoff)):
+            return NOTHING
+        self._parts.extensions.fire(
+            "ingest_failed",
+            tenant=head.tenant,
+            collection_id=head.collection_id,
+            document_id=head.document_id,
+            failure=failure,
+        )
+        failed = self._parts.documents.head(head.tenant, head.document_id)
+        if failed is not None:
+            # The mark is written: a failure to clean now is due again then, and is no reason to raise
+            # before it is counted.
+            self._clean_now(failed)
+        return FAILED
+
+    def _clean_now(self, head: Head) -> None:
+        try:
+            self._clean(head)
+        except WeftError as error:
+            logger.warning("Data of document %s is due again later: %s", head.document_id, error.code)
+
+    def _clean(self, head: Head) -> None:
+        remove_data(self._parts, head.tenant, head.space, head.chunk_ids())
+
+    def _mark(self, tenant: Tenant, key: Key) -> RecoveryResult:
+        gone = self._parts.documents.mark(key)
+        if gone is None or gone.due > self._parts.clock.now():
+            return NOTHING
+        remove_data(self._parts, tenant, gone.space, gone.chunk_ids())
+        self._parts.documents.remove_mark(key)
+        return CLEANED
+
+    def _collection(self, tenant: Tenant, collection_id: CollectionId, deadline: float) -> RecoveryResult:
+        row = self._parts.collections.get(tenant, collection_id)
+        if row is None or row.state == CollectionState.ACTIVE:
+            return NOTHING
+        if row.state == CollectionState.DELETING:
+            done = delete_collection(self._parts, tenant, collection_id, deadline)
+            return CLEANED if done.complete else NOTHING
+        remove_entries(self._parts, row)
+        self._parts.collections.remove(row)
+        return CLEANED
+
+
+def _add(one: RecoveryResult, other: RecoveryResult) -> RecoveryResult:
+    return RecoveryResult(**{name: value + getattr(other, name) for name, value in one})

@@ -1,0 +1,152 @@
+"""A vector search whose matches are what is served now, read back whole."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from core.metadata.rows import Head, Source
+from core.model.chunk import Chunk
+from core.model.collection import VectorSpace
+from core.model.document import DocumentSummary
+from core.model.hit import Hit
+from core.model.ids import CollectionId, DocumentId
+from core.model.tenant import Tenant
+from core.parts import Parts
+from core.retrieval.visibility import is_current, is_ready
+from core.vectors.types import VectorMatch, VectorQuery
+
+MAX_SEARCHES = 5
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search found.
+
+    Attributes:
+        hits: served, best first, ranked from 1.
+        bounded: the search gave up refilling; there may be more.
+    """
+
+    hits: list[Hit]
+    bounded: bool = False
+
+
+@dataclass(frozen=True)
+class _Round:
+    """One search and what became of its matches.
+
+    Attributes:
+        hidden: generations that are not served.
+        dropped: matches of what is served whose chunk rows are gone.
+    """
+
+    hits: list[Hit]
+    hidden: set[str]
+    dropped: int
+    matches: int
+
+
+def search(parts: Parts, tenant: Tenant, space: VectorSpace, query: VectorQuery) -> Found:
+    """The ``query.limit`` nearest chunks that are served, or all there are.
+
+    Matches that are not served are left out, and the search runs again without their generations, so that a
+    version on its way in or out takes no place from what is served. Each round stands for itself: its hits
+    are of one consistent read, so they never mix two versions of a source.
+    """
+    hidden: set[str] = set()
+    asked = query.limit
+    hits: list[Hit] = []
+    for _ in range(MAX_SEARCHES):
+        one = _search_once(parts, tenant, space, replace(query, limit=asked, exclude_generations=sorted(hidden)))
+        hits = one.hits[: query.limit]
+        # Hidden matches are reason enough to look again: what replaced them may have come since.
+        if len(hits) == query.limit or not (one.hidden or one.matches == asked):
+            return Found(hits)
+        hidden |= one.hidden
+        asked += one.dropped
+    return Found(hits, bounded=True)
+
+
+def _search_once(parts: Parts, tenant: Tenant, space: VectorSpace, query: VectorQuery) -> _Round:
+    with parts.timed("vectors_search"):
+        matches = parts.vector_store().search(tenant, space, query)
+    for match in matches:
+        if match.tenant != tenant:
+            raise RuntimeError("the vector store answered with another tenant's record")
+    state = _State.read(parts, tenant, matches)
+    served = [match for match in matches if not state.hides(match)]
+    chunks, infos = parts.documents.chunks_and_infos(tenant, [match.chunk_id for match in served])
+    hits: list[Hit] = []
+    orphaned = 0
+    for match in served:
+        chunk, info = chunks.get(match.chunk_id), infos.get(match.chunk_id.document_id)
+        if chunk is not None and info is not None:
+            hits.append(_hit(len(hits) + 1, match, chunk, info.summary()))
+        elif match.source_id is None:
+            orphaned += 1
+            hits.append(_hit(len(hits) + 1, match, None, None))
+    if orphaned:
+        parts.metrics.record("orphaned_hits", orphaned, "Count")
+    return _Round(
+        hits=hits,
+        hidden={match.chunk_id.generation for match in matches if state.hides(match)},
+        dropped=len(served) - len(hits),
+        matches=len(matches),
+    )
+
+
+@dataclass(frozen=True)
+class _State:
+    """What sources and documents serve, read after the search.
+
+    Attributes:
+        marked: unkeyed documents without a row where a mark says that they were removed.
+    """
+
+    sources: dict[tuple[CollectionId, str], Source]
+    heads: dict[DocumentId, Head]
+    marked: set[DocumentId]
+
+    @classmethod
+    def read(cls, parts: Parts, tenant: Tenant, matches: Sequence[VectorMatch]) -> "_State":
+        keyed = {(match.collection_id, match.source_id) for match in matches if match.source_id is not None}
+        unkeyed = {match.chunk_id.document_id for match in matches if match.source_id is None}
+        sources, heads = parts.documents.serving(tenant, sorted(keyed), sorted(unkeyed))
+        marked = {one for one in unkeyed if one not in heads and parts.documents.gone(tenant, one)}
+        return cls(sources, heads, marked)
+
+    def hides(self, match: VectorMatch) -> bool:
+        """Whether a match is of something that is not served.
+
+        An unkeyed one without any row is kept, as an orphan, unless its document is known to be removed.
+        """
+        if match.source_id is not None:
+            return not is_current(self.sources.get((match.collection_id, match.source_id)), match.chunk_id)
+        document_id = match.chunk_id.document_id
+        head = self.heads.get(document_id)
+        if head is None:
+            return document_id in self.marked
+        return not is_ready(head, match.chunk_id)
+
+
+def _hit(rank: int, match: VectorMatch, chunk: Chunk | None, document: DocumentSummary | None) -> Hit:
+    return Hit(
+        rank=rank,
+        score=match.score,
+        hydrated=chunk is not None,
+        orphaned=chunk is None,
+        chunk=chunk or _orphan(match),
+        document=document,
+    )
+
+
+def _orphan(match: VectorMatch) -> Chunk:
+    return Chunk(
+        id=match.chunk_id,
+        document_id=match.chunk_id.document_id,
+        collection_id=match.collection_id,
+        index=match.chunk_id.chunk_index,
+        text=match.text,
+        start_index=0,
+        end_index=len(match.text),
+        char_count=len(match.text),
+    )

@@ -1,0 +1,89 @@
+"""Builds an engine from settings. The only place that knows every implementation."""
+
+import os
+from collections.abc import Iterable, Sequence
+from functools import cache
+
+import boto3
+from botocore.config import Config
+
+from core.clock import Clock, SystemClock
+from core.embedding.types import Embedder
+from core.engine import Engine
+from core.metadata.dynamo import Table
+from core.observe import Extension, Metrics
+from core.parts import Parts
+from core.settings import Settings
+from core.text.loaders import Loaders
+from core.text.splitters import Splitters
+from core.vectors.types import VectorStore
+
+# The engine decides again after a failed write, so the client need not try for long.
+_DYNAMODB = Config(connect_timeout=2, read_timeout=5, retries={"mode": "standard", "max_attempts": 4})
+# Signature version 4 alone covers an upload's headers.
+_S3 = Config(signature_version="s3v4", connect_timeout=2, read_timeout=20, retries={"mode": "standard"})
+
+
+def build_engine(
+    settings: Settings,
+    *,
+    clock: Clock | None = None,
+    extensions: Sequence[Extension] = (),
+    metrics: Metrics | None = None,
+) -> Engine:
+    """An engine with the parts that the settings name.
+
+    Raises:
+        ConfigurationError: a part cannot be made as the settings say.
+    """
+    clock = clock or SystemClock()
+    embedders = {embedder.space.model: embedder for embedder in _embedders(settings, clock)}
+    parts = Parts(
+        settings=settings,
+        clock=clock,
+        table=Table(boto3.client("dynamodb", config=_DYNAMODB), settings.table, clock),
+        loaders=Loaders(),
+        splitters=Splitters(),
+        embedders=embedders,
+        vectors=_vectors(settings, embedders.values()),
+        extensions=extensions,
+        metrics=metrics,
+    )
+    return Engine(parts, boto3.client("s3", config=_S3) if settings.bucket else None)
+
+
+@cache
+def engine_from_environment() -> Engine:
+    """The one engine of this process, with Powertools' metrics."""
+    from core.powertools import PowertoolsMetrics
+
+    return build_engine(Settings.read(os.environ), metrics=PowertoolsMetrics())
+
+
+def _embedders(settings: Settings, clock: Clock) -> list[Embedder]:
+    # Imported where it is chosen: numpy and onnxruntime are not in a deployed function.
+    if settings.embedder == "embedded":
+        from core.embedding.models import find_model
+        from core.embedding.onnx import OnnxEmbedder
+
+        return [OnnxEmbedder(find_model(settings.embedded_model))]
+    if settings.embedder == "bedrock":
+        from core.embedding.bedrock import BedrockEmbedder, bedrock_client
+
+        return [
+            BedrockEmbedder(
+                bedrock_client(), clock, model=settings.bedrock_model, dimensions=settings.bedrock_dimensions
+            )
+        ]
+    return []
+
+
+def _vectors(settings: Settings, embedders: Iterable[Embedder]) -> VectorStore | None:
+    if settings.vectors == "none":
+        return None
+    from core.vectors.embedded import EmbeddedVectorStore
+
+    store = EmbeddedVectorStore(settings.vectors_path)
+    for embedder in embedders:
+        store.prepare(embedder.space)
+    return store

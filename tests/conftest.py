@@ -1,0 +1,24 @@
+"""What every test has: credentials that are none, and an engine on stores of its own."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from moto import mock_aws
+
+from tests.support.engines import REGION, World, make_world
+
+os.environ.update(
+    AWS_ACCESS_KEY_ID="testing",
+    AWS_SECRET_ACCESS_KEY="testing",  # moto takes any
+    AWS_DEFAULT_REGION=REGION,
+)
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    """An engine on a table in this process and a vector store in memory."""
+    with mock_aws():
+        world = make_world()
+        yield world
+        world.vectors.close()

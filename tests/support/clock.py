@@ -1,0 +1,29 @@
+"""A clock for tests: time passes only when it is told to, and waiting takes none."""
+
+import random
+import threading
+from datetime import UTC, datetime, timedelta
+
+
+class ManualClock:
+    """Starts at a fixed moment; `sleep` moves it on. Randomness is seeded."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self.random = random.Random(seed)
+        self._start = datetime(2026, 1, 1, tzinfo=UTC)
+        self._elapsed = 0.0
+        self._lock = threading.Lock()
+
+    def now(self) -> datetime:
+        return self._start + timedelta(seconds=self._elapsed)
+
+    def monotonic(self) -> float:
+        return self._elapsed
+
+    def sleep(self, seconds: float) -> None:
+        self.advance(seconds)
+
+    def advance(self, seconds: float) -> None:
+        """Lets time pass."""
+        with self._lock:
+            self._elapsed += seconds

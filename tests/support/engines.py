@@ -1,0 +1,99 @@
+"""Whole engines for tests: moto's DynamoDB in this process, the embedded vector store, a hashing embedder."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import boto3
+
+from core.clock import Clock
+from core.engine import Engine
+from core.metadata.dynamo import Table
+from core.model.collection import Collection, NewCollection
+from core.model.ids import CollectionId
+from core.model.ingest import IngestInput, IngestResult
+from core.model.tenant import Tenant
+from core.observe import Extension
+from core.parts import Parts
+from core.settings import Settings
+from core.text.loaders import Loaders
+from core.text.splitters import Splitters
+from core.vectors.embedded import EmbeddedVectorStore
+from core.vectors.types import VectorStore
+from infra.template import create_table
+from tests.support.clock import ManualClock
+from tests.support.embedder import HashedEmbedder
+
+ACME = Tenant("acme")
+GLOBEX = Tenant("globex")
+TABLE = "weft-test"
+REGION = "eu-central-1"
+
+
+@dataclass
+class World:
+    """An engine and what it stands on, for a test to look at and to meddle with."""
+
+    engine: Engine
+    parts: Parts
+    clock: ManualClock
+    embedder: HashedEmbedder
+    dynamodb: Any
+    vectors: VectorStore
+    extras: dict[str, Any] = field(default_factory=dict)
+
+    def collection(self, name: str = "notes", tenant: Tenant = ACME, **fields: Any) -> Collection:
+        return self.engine.collections.create(tenant, NewCollection(name=name, **fields))
+
+    def ingest(
+        self, collection: Collection | CollectionId, content: str, tenant: Tenant = ACME, **fields: Any
+    ) -> IngestResult:
+        collection_id = collection.id if isinstance(collection, Collection) else collection
+        given = IngestInput(collection_id=collection_id, content=content.encode(), **fields)
+        return self.engine.ingest.ingest(tenant, given, self.deadline())
+
+    def deadline(self, seconds: float = 1000.0) -> float:
+        return self.clock.monotonic() + seconds
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Every row of the table, in order of key."""
+        pages = self.dynamodb.get_paginator("scan").paginate(TableName=TABLE)
+        items = [item for page in pages for item in page["Items"]]
+        return sorted(items, key=lambda item: (item["pk"]["S"], item["sk"]["S"]))
+
+    def keys(self) -> list[tuple[str, str]]:
+        return [(row["pk"]["S"], row["sk"]["S"]) for row in self.rows()]
+
+    def vector_count(self, tenant: Tenant = ACME) -> int:
+        return self.vectors.count(tenant, self.embedder.space)
+
+
+def make_world(
+    *,
+    settings: Settings | None = None,
+    embedder: HashedEmbedder | None = None,
+    vectors: VectorStore | None = None,
+    clock: ManualClock | None = None,
+    dynamodb: Any = None,
+    extensions: Sequence[Extension] = (),
+    create: bool = True,
+) -> World:
+    """An engine on a new table. Runs inside moto's `mock_aws`, or against the client it is given."""
+    client = dynamodb or boto3.client("dynamodb", region_name=REGION)
+    if create:
+        create_table(client, TABLE)
+    clock = clock or ManualClock()
+    embedder = embedder or HashedEmbedder()
+    vectors = vectors or EmbeddedVectorStore(None)
+    typed_clock: Clock = clock
+    parts = Parts(
+        settings=settings or Settings(table=TABLE, embedder="none", vectors="none"),
+        clock=typed_clock,
+        table=Table(client, TABLE, typed_clock),
+        loaders=Loaders(),
+        splitters=Splitters(),
+        embedders={embedder.space.model: embedder},
+        vectors=vectors,
+        extensions=extensions,
+    )
+    return World(Engine(parts), parts, clock, embedder, client, vectors)
