@@ -61,14 +61,13 @@ def own_dependencies() -> list[SourceText]:
     texts = []
     for name in DISTRIBUTIONS:
         described = metadata(name)
-        text = described.get("Description") or described.get_payload()
-        declared = str(described.get("Description-Content-Type") or "")
+        [declared] = described.get_all("Description-Content-Type", [""])
         markdown = declared.startswith("text/markdown")
         texts.append(
             SourceText(
                 key=f"readmes/{name}.{'md' if markdown else 'txt'}",
                 title=f"{described['Name']} {described['Version']}",
-                content=str(text)[:LONGEST].encode(),
+                content=described["Description"][:LONGEST].encode(),
                 media_type="text/markdown" if markdown else "text/plain",
             )
         )

@@ -53,7 +53,8 @@ class Story:
     def _create(self) -> str:
         collection = self._client.call("POST", "/v1/collections", {"name": "demo", "chunk_strategy": "markdown"})
         self._console.print(
-            f"Collection {collection['id']}: {collection['embedding_model']}, {collection['embedding_dims']} dimensions, "
+            f"Collection {collection['id']}: {collection['embedding_model']}, "
+            f"{collection['embedding_dims']} dimensions, "
             f"{collection['chunk_strategy']} chunks of at most {collection['chunk_size']} tokens."
         )
         return str(collection["id"])

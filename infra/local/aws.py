@@ -4,6 +4,7 @@ import json
 import logging
 import os
 import threading
+from collections.abc import MutableMapping
 from typing import TYPE_CHECKING, Any
 
 import boto3
@@ -20,13 +21,12 @@ if TYPE_CHECKING:
     from types_boto3_sqs import SQSClient
 
 HOST = "127.0.0.1"
+CREDENTIAL = "local"
+"""moto takes any."""
 
 
 class AwsServer:
-    """DynamoDB, S3 and SQS in memory, on a free loopback port.
-
-    From the start on, every AWS client of this process is led here, past the machine's own configuration.
-    """
+    """DynamoDB, S3 and SQS in memory, on a free loopback port."""
 
     def __init__(self) -> None:
         logging.getLogger("werkzeug").setLevel(logging.WARNING)
@@ -34,12 +34,12 @@ class AwsServer:
         self._server = make_server(HOST, 0, self.notifications, threaded=True, request_handler=MotoRequestHandler)
         self._thread = threading.Thread(target=self._server.serve_forever, name="aws", daemon=True)
         self.url = f"http://{HOST}:{self._server.server_port}"
+        session = boto3.Session(CREDENTIAL, CREDENTIAL, region_name=REGION)
+        self.dynamodb: DynamoDBClient = session.client("dynamodb", endpoint_url=self.url)
+        self.s3: S3Client = session.client("s3", endpoint_url=self.url)
+        self.sqs: SQSClient = session.client("sqs", endpoint_url=self.url)
 
     def start(self) -> None:
-        _lead_clients_to(self.url)
-        self.dynamodb: DynamoDBClient = boto3.client("dynamodb")
-        self.s3: S3Client = boto3.client("s3")
-        self.sqs: SQSClient = boto3.client("sqs")
         self._thread.start()
 
     def stop(self) -> None:
@@ -48,16 +48,17 @@ class AwsServer:
         self._server.server_close()
 
     def create_resources(self) -> None:
-        """Creates what the template describes."""
+        """Creates what the template describes. The bucket's notifications are taken over from moto."""
         template.create_table(self.dynamodb, TABLE)
-        template.create_bucket(self.s3, BUCKET, template.queue_arn(self.sqs, template.create_queue(self.sqs, QUEUE)))
+        queue = template.queue_arn(self.sqs, template.create_queue(self.sqs, QUEUE))
+        template.create_bucket(self.s3, BUCKET, queue)
+        configured = self.s3.get_bucket_notification_configuration(Bucket=BUCKET)["QueueConfigurations"]
+        self._kinds = [kind for each in configured for kind in each["Events"]]
+        self.s3.put_bucket_notification_configuration(Bucket=BUCKET, NotificationConfiguration={})
 
     def start_notifications(self) -> None:
-        """Takes the bucket's notifications over from moto: from now on every write to it is told to the queue."""
-        configured = self.s3.get_bucket_notification_configuration(Bucket=BUCKET)["QueueConfigurations"]
-        kinds = [kind for each in configured for kind in each["Events"]]
-        self.s3.put_bucket_notification_configuration(Bucket=BUCKET, NotificationConfiguration={})
-        self.notifications.start(kinds, self.s3, self._tell)
+        """From now on every write to the bucket is told to the queue."""
+        self.notifications.start(self._kinds, self.s3, self._tell)
 
     def _tell(self, record: dict[str, Any]) -> None:
         self.sqs.send_message(QueueUrl=self.queue_url(QUEUE), MessageBody=json.dumps({"Records": [record]}))
@@ -66,18 +67,21 @@ class AwsServer:
         return f"{self.url}/{ACCOUNT}/{name}"
 
 
-def _lead_clients_to(url: str) -> None:
-    for name in [name for name in os.environ if name.startswith("AWS_")]:
-        del os.environ[name]
-    os.environ |= {
-        "AWS_ENDPOINT_URL": url,
-        "AWS_ACCESS_KEY_ID": "local",
-        "AWS_SECRET_ACCESS_KEY": "local",
-        "AWS_REGION": REGION,
-        "AWS_DEFAULT_REGION": REGION,
-        "AWS_CONFIG_FILE": os.devnull,
-        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
-        "AWS_EC2_METADATA_DISABLED": "true",
-        "NO_PROXY": HOST,
-        "no_proxy": HOST,
-    }
+def lead_clients_to(url: str, environ: MutableMapping[str, str]) -> None:
+    """Leads every AWS client of an environment to a server, past the machine's own configuration and proxy."""
+    for name in [name for name in environ if name.startswith("AWS_")]:
+        del environ[name]
+    environ.update(
+        {
+            "AWS_ENDPOINT_URL": url,
+            "AWS_ACCESS_KEY_ID": CREDENTIAL,
+            "AWS_SECRET_ACCESS_KEY": CREDENTIAL,
+            "AWS_REGION": REGION,
+            "AWS_DEFAULT_REGION": REGION,
+            "AWS_CONFIG_FILE": os.devnull,
+            "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "NO_PROXY": HOST,
+            "no_proxy": HOST,
+        }
+    )

@@ -79,6 +79,8 @@ class LambdaFunction:
         if len(payload.encode()) > MAX_PAYLOAD_BYTES:
             raise PayloadTooLarge
         answer: Future[Any] = Future()
+        # Whoever gives up waiting does not cancel it: it goes on, as on AWS.
+        answer.set_running_or_notify_cancel()
         thread = threading.Thread(target=self._run, args=(payload, answer), name=self.name, daemon=True)
         with self._lock:
             self._running.add(thread)

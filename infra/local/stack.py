@@ -16,7 +16,7 @@ import uvicorn
 from infra import template
 from infra.local import snapshot
 from infra.local.authorizer import Authorizer, DevelopmentKey
-from infra.local.aws import HOST, AwsServer
+from infra.local.aws import HOST, AwsServer, lead_clients_to
 from infra.local.feeder import QueueWorker, ScheduleWorker, Worker
 from infra.local.function import LambdaFunction
 from infra.local.gateway import Gateway, Route, Router
@@ -125,6 +125,7 @@ class Stack:
 
     def _start_services(self, opened: ExitStack) -> None:
         self._aws = AwsServer()
+        lead_clients_to(self._aws.url, os.environ)
         self._aws.start()
         opened.callback(self._aws.stop)
         self._aws.create_resources()
