@@ -2,7 +2,7 @@
 
 import random
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Protocol, TypeVar
 
 from core.model.ids import TypeId
@@ -42,6 +42,19 @@ class SystemClock:
 
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
+
+
+class Lifetime:
+    """How long a writer may go on writing. Over when either clock says so: a machine that was halted may have
+    stopped its monotonic one."""
+
+    def __init__(self, clock: Clock, life: timedelta) -> None:
+        self._clock = clock
+        self._monotonic = clock.monotonic() + life.total_seconds()
+        self._wall = clock.now() + life
+
+    def is_over(self) -> bool:
+        return self._clock.monotonic() >= self._monotonic or self._clock.now() >= self._wall
 
 
 def new_id(kind: type[Id], clock: Clock) -> Id:

@@ -13,6 +13,8 @@ from core.model.errors import WeftError
 from core.model.hit import Hit, ScoreKind
 from core.model.tenant import Tenant
 from core.parts import Parts
+from core.recovery.reconcile import ReconcileService
+from core.recovery.reindex import ReindexService
 from core.recovery.sweep import RecoveryService
 from core.retrieval.assemble import assemble, assemble_refs
 from core.retrieval.retrieve import RetrievalService
@@ -36,7 +38,9 @@ class Engine:
         self.documents = DocumentService(parts)
         self.ingest = IngestService(parts)
         self.uploads = UploadService(parts, s3)
-        self.recovery = RecoveryService(parts)
+        self.reindex = ReindexService(parts)
+        self.reconcile = ReconcileService(parts)
+        self.recovery = RecoveryService(parts, self.reindex, self.reconcile)
         retrieval = RetrievalService(parts)
         self.retrieve = retrieval.retrieve
         self.compare = retrieval.compare

@@ -22,6 +22,8 @@ HOOKS = (
     "retrieval_completed",
     "retrieval_failed",
     "document_deleted",
+    "reindex_started",
+    "reindex_completed",
     "shutdown",
 )
 

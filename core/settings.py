@@ -36,6 +36,7 @@ class Settings(Model):
         writer_life_s: how long a writer may live; above the longest function's time-out.
         batch_size: documents in one sweep.
         recovery_interval_s: for a long-running host: seconds between sweeps; 0: no loop.
+        reconcile_interval_h: hours between two comparisons of a collection's rows and vectors.
         ingest_concurrency: documents of one batch at once.
         upload_seconds: how long an upload's URL is valid.
     """
@@ -57,6 +58,7 @@ class Settings(Model):
     writer_life_s: int = Field(default=20 * 60, ge=60)
     batch_size: int = Field(default=100)
     recovery_interval_s: int = Field(default=0)
+    reconcile_interval_h: int = Field(default=24, ge=1)
     ingest_concurrency: int = Field(default=4, ge=1, le=32)
     upload_seconds: int = Field(default=15 * 60, ge=1, le=12 * 3600)
 

@@ -1,6 +1,7 @@
 """Collections: created, read, changed, counted and deleted."""
 
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
 from functools import partial
 
 from core.clock import new_id
@@ -20,6 +21,7 @@ from core.model.ingest import Deletion
 from core.model.page import Order, Page, PageRequest
 from core.model.tenant import Tenant
 from core.parts import Parts
+from core.recovery.reconcile import new_reconcile
 
 DEFAULT_CHUNK_SIZE = 512
 DEFAULT_CHUNK_OVERLAP = 50
@@ -66,7 +68,9 @@ class CollectionService:
             created_at=now,
             updated_at=now,
         )
-        settle(parts.clock, partial(parts.collections.create, row))
+        reconcile = new_reconcile(tenant, row.id, now, revision=1)
+        due = now + timedelta(hours=parts.settings.reconcile_interval_h)
+        settle(parts.clock, partial(parts.collections.create, row, parts.jobs.put(reconcile, due)))
         parts.extensions.fire("collection_created", tenant=tenant, collection_id=row.id)
         return row.collection()
 

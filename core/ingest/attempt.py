@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
+from core.clock import Lifetime
 from core.embedding.types import Embedder, Vector
 from core.ingest.purge import purge, remove_data
 from core.metadata.dynamo import ConditionFailed, settle
@@ -61,10 +62,10 @@ class Attempt:
 
     Args:
         head: the document as this attempt owns it.
-        born: monotonic seconds, before the write that made it own the document.
+        life: begun before the write that made it own the document.
     """
 
-    def __init__(self, parts: Parts, plan: Plan, head: Head, info: Info, born: float) -> None:
+    def __init__(self, parts: Parts, plan: Plan, head: Head, info: Info, life: Lifetime) -> None:
         self._parts = parts
         self._plan = plan
         self._head = head
@@ -72,8 +73,8 @@ class Attempt:
         self._info = info
         self._stage = "start"
         self._reserved = 0
-        self._last_heartbeat = born
-        self._dies = born + parts.writer_life.total_seconds()
+        self._last_heartbeat = parts.clock.monotonic()
+        self._life = life
         self._replaced: list[DocumentId] = []
 
     def run(self) -> IngestResult:
@@ -239,17 +240,16 @@ class Attempt:
             LostError: the writer's life is over; what it wrote may have been cleaned for good already.
             Unavailable: the call's time is over.
         """
-        now = self._parts.clock.monotonic()
-        if now >= self._dies:
+        if self._life.is_over():
             raise LostError
-        if now >= self._plan.deadline:
+        if self._parts.clock.monotonic() >= self._plan.deadline:
             raise Unavailable("The ingest takes longer than one call may; upload the document instead")
 
     # -- ends --------------------------------------------------------------------------------------
 
     def _fail(self, error: Exception) -> None:
         """Marks the document failed, unless it has been settled otherwise."""
-        if self._parts.clock.monotonic() >= self._dies:
+        if self._life.is_over():
             return
         failure = failure_of(self._stage, error)
         try:
@@ -262,7 +262,7 @@ class Attempt:
 
     def _discard(self) -> None:
         """Removes what this attempt wrote, and no other's. What cannot be removed now is due later anyway."""
-        if self._parts.clock.monotonic() >= self._dies:
+        if self._life.is_over():
             return
         head = self._head
         written = [ChunkId.of(head.document_id, head.attempt, index) for index in range(self._reserved)]

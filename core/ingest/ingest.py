@@ -6,7 +6,7 @@ from functools import partial
 from itertools import groupby
 from operator import itemgetter
 
-from core.clock import new_id
+from core.clock import Lifetime, new_id
 from core.ingest.attempt import Attempt, Plan, failure_of, mark_failed, superseded
 from core.ingest.decide import Join, Late, Unchanged, Version, decide
 from core.ingest.fingerprint import content_hash, fingerprint_of
@@ -57,12 +57,12 @@ class IngestService:
         """
         with self._parts.timed("ingest"):
             plan = self._plan(tenant, given, deadline)
-            born = self._parts.clock.monotonic()
             step = self._settle_keyed if given.source_key is not None else self._settle_unkeyed
+            life = Lifetime(self._parts.clock, self._parts.writer_life)
             settled = settle(self._parts.clock, partial(step, plan))
             if isinstance(settled, IngestResult):
                 return settled
-            return Attempt(self._parts, plan, *settled, born).run()
+            return Attempt(self._parts, plan, *settled, life).run()
 
     def refuse(self, tenant: Tenant, given: IngestInput, error: WeftError) -> IngestResult:
         """Records a source's content that can never be ingested, as a failed document that says why.

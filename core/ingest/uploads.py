@@ -10,6 +10,7 @@ from core.model.ids import CollectionId, UploadId
 from core.model.tenant import Tenant
 from core.model.upload import NewUpload, Upload, UploadInfo
 from core.parts import Parts
+from core.text.loaders import GENERIC_TYPES
 
 if TYPE_CHECKING:
     from types_boto3_s3 import S3Client
@@ -89,8 +90,7 @@ class UploadService:
         check_object_name(name)
         self._parts.collection(tenant, collection_id)
 
-        source_type = new.source_type or self._parts.loaders.guess(new.source_key)
-        self._parts.loaders.find(source_type)
+        source_type = self.source_type(new.source_key, new.source_type or "")
         upload_id = new_id(UploadId, self._parts.clock)
         now = self._parts.clock.now()
         self._parts.uploads.put(
@@ -125,3 +125,13 @@ class UploadService:
     def get(self, tenant: Tenant, upload_id: UploadId) -> UploadInfo | None:
         """What was said of an upload; None when nothing is known of it any more."""
         return self._parts.uploads.get(tenant, upload_id)
+
+    def source_type(self, source_key: str, declared: str) -> str:
+        """The media type of an object: what it declares, or else what its key's ending says.
+
+        Raises:
+            UnsupportedMediaType: no loader reads the type, or the ending says none.
+        """
+        source_type = self._parts.loaders.guess(source_key) if declared in GENERIC_TYPES else declared
+        self._parts.loaders.find(source_type)
+        return source_type

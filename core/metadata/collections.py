@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from core.metadata import table
 from core.metadata.dynamo import Action, ConditionFailed, Item, Table
+from core.metadata.jobs import JobKind
 from core.metadata.rows import CollectionRow, Counts
 from core.metadata.table import GATES
 from core.model.base import rfc3339
@@ -19,8 +20,8 @@ class Collections:
     def __init__(self, rows: Table) -> None:
         self._table = rows
 
-    def create(self, row: CollectionRow) -> None:
-        """The row, its name and its gates, in one transaction.
+    def create(self, row: CollectionRow, first_reconcile: Action) -> None:
+        """The row, its name, its gates and its first reconcile, in one transaction.
 
         Raises:
             CollectionAlreadyExists: the name is taken.
@@ -32,6 +33,7 @@ class Collections:
                 put=row.item(),
                 condition="attribute_not_exists(pk)",
             ),
+            first_reconcile,
         ]
         actions += [
             Action(gate, put={"opened": True}, condition="attribute_not_exists(pk)")
@@ -100,11 +102,39 @@ class Collections:
     def counts(self, tenant: Tenant, collection_ids: Sequence[CollectionId]) -> dict[CollectionId, Counts]:
         """What each collection's gates count, summed: exact at any size, 16 reads each."""
         keys = {gate: one for one in collection_ids for gate in self._gates(tenant, one)}
-        sums = dict.fromkeys(collection_ids, Counts())
+        found: dict[CollectionId, list[Counts]] = {one: [] for one in collection_ids}
         for key, item in self._table.batch_get(list(keys)).items():
-            one = keys[key]
-            sums[one] = Counts(**{name: value + item.get(name, 0) for name, value in sums[one]})
-        return sums
+            found[keys[key]].append(_counts(item))
+        return {one: total(gates) for one, gates in found.items()}
+
+    def gates(self, tenant: Tenant, collection_id: CollectionId) -> list[Counts]:
+        """What each gate counts."""
+        found = self._table.batch_get(self._gates(tenant, collection_id))
+        items = [found.get(gate, {}) for gate in self._gates(tenant, collection_id)]
+        return [_counts(item) for item in items]
+
+    def correct(self, tenant: Tenant, collection_id: CollectionId, read: Sequence[Counts], counted: Counts) -> None:
+        """Makes the gates' sums what was counted, if no gate has moved since it was read.
+
+        Raises:
+            ConditionFailed, Conflict: one has.
+        """
+        first = {
+            name: getattr(counted, name) - sum(getattr(gate, name) for gate in read[1:]) for name in Counts.model_fields
+        }
+        actions = []
+        for number, (gate, as_read) in enumerate(zip(self._gates(tenant, collection_id), read, strict=True)):
+            # A count that a gate has never had is not there, and reads as 0.
+            held = [
+                f"(#{name} = :{name}{' OR attribute_not_exists(#' + name + ')' if not value else ''})"
+                for name, value in as_read
+            ]
+            update = (
+                "SET " + ", ".join(f"#{name} = :new_{name}" for name in Counts.model_fields) if number == 0 else None
+            )
+            values = dict(as_read) | ({f"new_{name}": value for name, value in first.items()} if update else {})
+            actions.append(Action(gate, update=update, condition=" AND ".join(held), values=values))
+        self._table.transact(actions)
 
     # -- the end of a collection ---------------------------------------------------------------------
 
@@ -157,10 +187,20 @@ class Collections:
         self._table.batch_write(deletes=keys)
 
     def remove(self, row: CollectionRow) -> None:
-        """The gates, then the row: a crash between leaves the row, which is due again."""
-        self._table.batch_write(deletes=self._gates(row.tenant, row.id))
+        """The gates and jobs, then the row: a crash between leaves the row, which is due again."""
+        jobs = [table.job(row.tenant, row.id, kind) for kind in JobKind]
+        self._table.batch_write(deletes=[*self._gates(row.tenant, row.id), *jobs])
         self._table.batch_write(deletes=[table.collection(row.tenant, row.id)])
 
 
 def _due(row: CollectionRow, moment: str) -> Item:
     return {"sweep_pk": table.sweep_shard(row.id), "sweep_sk": moment}
+
+
+def _counts(gate: Item) -> Counts:
+    return Counts(**{name: gate.get(name, 0) for name in Counts.model_fields})
+
+
+def total(gates: Sequence[Counts]) -> Counts:
+    """The sum of what gates count."""
+    return Counts(**{name: sum(getattr(gate, name) for gate in gates) for name in Counts.model_fields})

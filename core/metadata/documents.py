@@ -152,6 +152,11 @@ class Documents:
         """The chunks that are there, with their documents' sources as origin. See `chunks_and_infos`."""
         return self.chunks_and_infos(tenant, chunk_ids)[0]
 
+    def chunks_there(self, tenant: Tenant, chunk_ids: Sequence[ChunkId]) -> set[ChunkId]:
+        """Those of the chunks that have a row."""
+        keys = {table.chunk(tenant, one): one for one in chunk_ids}
+        return {keys[key] for key in self._table.batch_get(list(keys), attributes=("pk", "sk"))}
+
     def chunks_and_infos(
         self, tenant: Tenant, chunk_ids: Sequence[ChunkId]
     ) -> tuple[dict[ChunkId, Chunk], dict[DocumentId, Info]]:

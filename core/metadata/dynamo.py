@@ -141,8 +141,15 @@ class Table:
         answer = _call(partial(self._client.get_item, TableName=self._name, Key=_key(key), ConsistentRead=True))
         return _from_wire(answer["Item"]) if "Item" in answer else None
 
-    def batch_get(self, keys: Sequence[Key], *, consistent: bool = True) -> dict[Key, Item]:
-        """The rows that exist, by key. Any number of keys; doubles are read once."""
+    def batch_get(
+        self, keys: Sequence[Key], *, consistent: bool = True, attributes: Sequence[str] = ()
+    ) -> dict[Key, Item]:
+        """The rows that exist, by key. Any number of keys; doubles are read once.
+
+        Args:
+            attributes: only these, the key's own among them; empty: all.
+        """
+        wanted_attributes = {"ProjectionExpression": ", ".join(attributes)} if attributes else {}
         found: dict[Key, Item] = {}
         wanted = list(dict.fromkeys(keys))
         for start in range(0, len(wanted), GET_LIMIT):
@@ -150,6 +157,7 @@ class Table:
                 self._name: {
                     "Keys": [_key(key) for key in wanted[start : start + GET_LIMIT]],
                     "ConsistentRead": consistent,
+                    **wanted_attributes,
                 }
             }
             for answer in self._until_processed(self._client.batch_get_item, request, "UnprocessedKeys"):

@@ -110,6 +110,10 @@ class Head(Row):
     def space(self) -> VectorSpace:
         return VectorSpace(model=self.embedding_model, dimensions=self.embedding_dims)
 
+    def served_chunk_ids(self) -> list[ChunkId]:
+        """The chunks of a ready document, in order."""
+        return [ChunkId.of(self.document_id, self.attempt, index) for index in range(self.chunk_count)]
+
     def chunk_ids(self) -> list[ChunkId]:
         """Every chunk that any attempt may have written."""
         return reserved_chunk_ids(self.document_id, self.reserved)

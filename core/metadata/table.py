@@ -87,6 +87,14 @@ def upload(tenant: Tenant, upload_id: UploadId) -> Key:
     return Key(f"T#{tenant}#U#{upload_id}", "UPLOAD")
 
 
+def job(tenant: Tenant, collection_id: CollectionId, kind: str) -> Key:
+    """The progress of a collection's reindex or reconcile; ``kind`` names which."""
+    return Key(f"T#{tenant}#C#{collection_id}#J", f"{JOB_PREFIX}{kind}")
+
+
+JOB_PREFIX = "JOB#"
+
+
 PAGE_TOKEN_KEY = Key("SYSTEM", "PAGE_TOKEN_KEY")
 
 
@@ -141,3 +149,8 @@ def moment_of(due: str) -> str:
 def document_of(key: Key) -> DocumentId:
     """The document in the partition key of its rows."""
     return DocumentId(key.pk.rpartition("#D#")[2])
+
+
+def collection_of(key: Key) -> CollectionId:
+    """The collection in the partition key of its jobs."""
+    return CollectionId(key.pk.rpartition("#C#")[2].removesuffix("#J"))

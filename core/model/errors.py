@@ -79,6 +79,12 @@ class StaleRanking(ChunkNotFound):
     code, status, title = "stale_ranking", 409, "Stale ranking"
 
 
+class ReindexNotFound(NotFound):
+    """The collection has not been reindexed."""
+
+    code = "reindex_not_found"
+
+
 class RouteNotFound(NotFound):
     """No such route."""
 

@@ -1,6 +1,7 @@
-"""What a sweep did."""
+"""What a sweep did, and how far the work on a whole collection is."""
 
-from core.model.base import Model
+from core.model.base import Model, Timestamp
+from core.model.ids import CollectionId
 
 
 class RecoveryResult(Model):
@@ -11,6 +12,7 @@ class RecoveryResult(Model):
         purged: superseded documents removed.
         cleaned: failed documents, abandoned attempts and removed documents cleaned a writer's life later,
             and collections whose delete was finished.
+        advanced: slices of reindex and reconcile that were worked on.
         skipped_no_tenant: rows without a tenant, left alone.
         left: candidates that were due and not reached.
     """
@@ -18,5 +20,48 @@ class RecoveryResult(Model):
     failed: int = 0
     purged: int = 0
     cleaned: int = 0
+    advanced: int = 0
     skipped_no_tenant: int = 0
     left: int = 0
+
+
+class ReindexProgress(Model):
+    """How far a reindex is.
+
+    Attributes:
+        documents: ready documents whose vectors have been replaced.
+        chunks: their chunks.
+        finished: whether every ready document has had its turn.
+    """
+
+    collection_id: CollectionId
+    documents: int
+    chunks: int
+    finished: bool
+    started_at: Timestamp
+    updated_at: Timestamp
+
+
+class ReconcileReport(Model):
+    """What the last comparison of a collection's rows and vectors found, and has repaired.
+
+    Attributes:
+        chunks: chunk rows compared.
+        vectors: vectors compared.
+        embedded_again: chunks whose vectors were missing.
+        removed: vectors without a row that is served or in progress.
+        lost: chunks of ready documents without a row; nothing can bring them back but an ingest.
+        counters_corrected: gates' sums that disagreed with the rows.
+        finished: whether both directions and the counters are through.
+    """
+
+    collection_id: CollectionId
+    chunks: int
+    vectors: int
+    embedded_again: int
+    removed: int
+    lost: int
+    counters_corrected: int
+    finished: bool
+    started_at: Timestamp
+    updated_at: Timestamp

@@ -11,6 +11,7 @@ from core.ingest.purge import purge, remove_data
 from core.metadata import table
 from core.metadata.candidates import Candidate
 from core.metadata.dynamo import settle
+from core.metadata.jobs import JobKind
 from core.metadata.rows import Head
 from core.metadata.table import Key
 from core.model.collection import CollectionState
@@ -20,23 +21,29 @@ from core.model.ids import CollectionId, DocumentId
 from core.model.recovery import RecoveryResult
 from core.model.tenant import Tenant
 from core.parts import Parts
+from core.recovery.reconcile import ReconcileService
+from core.recovery.reindex import ReindexService
 
 logger = logging.getLogger(__name__)
 
 BACK_OFF = timedelta(minutes=5)
 COUNT_LEFT = 1000
+TURN_S = 20.0
 
 FAILED = RecoveryResult(failed=1)
 PURGED = RecoveryResult(purged=1)
 CLEANED = RecoveryResult(cleaned=1)
+ADVANCED = RecoveryResult(advanced=1)
 NOTHING = RecoveryResult()
 
 
 class RecoveryService:
     """Sweeps. Safe to run on every replica at once."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, reindex: ReindexService, reconcile: ReconcileService) -> None:
         self._parts = parts
+        self._reindex = reindex
+        self._reconcile = reconcile
         self._stop = threading.Event()
         self._loop: threading.Thread | None = None
 
@@ -72,7 +79,7 @@ class RecoveryService:
         while self._parts.clock.monotonic() < deadline:
             result, error, keys = self._sweep(self._cutoff(None), taken, deadline)
             total, first, taken = _add(total, result), first or error, taken | keys
-            if not keys:
+            if not keys and not result.advanced:
                 break
         left = self._parts.candidates.oldest(self._cutoff(None), self._parts.clock.now(), COUNT_LEFT, taken)
         if first is not None:
@@ -123,12 +130,16 @@ class RecoveryService:
         for candidate in candidates:
             if self._parts.clock.monotonic() >= deadline:
                 break
-            done.add(candidate.key)
             try:
-                result = _add(result, self._handle(candidate, cutoff, deadline))
+                one = self._handle(candidate, cutoff, deadline)
             except WeftError as error:
                 first = first or error
                 self._postpone(candidate)
+                done.add(candidate.key)
+                continue
+            result = _add(result, one)
+            if not one.advanced:  # a job has one turn after another
+                done.add(candidate.key)
         return result, first, frozenset(done)
 
     def _postpone(self, candidate: Candidate) -> None:
@@ -147,6 +158,8 @@ class RecoveryService:
             return self._collection(tenant, collection_id, deadline)
         if key.sk.startswith(table.GONE_PREFIX):
             return self._mark(tenant, key)
+        if key.sk.startswith(table.JOB_PREFIX):
+            return self._job(tenant, key, deadline)
         return self._document(tenant, table.document_of(key), candidate, cutoff)
 
     def _document(
@@ -200,6 +213,18 @@ class RecoveryService:
         remove_data(self._parts, tenant, gone.space, gone.chunk_ids())
         self._parts.documents.remove_mark(key)
         return CLEANED
+
+    def _job(self, tenant: Tenant, key: Key, deadline: float) -> RecoveryResult:
+        """One turn of the work on a whole collection: no longer than others can wait for theirs."""
+        job = self._parts.jobs.get(tenant, table.collection_of(key), JobKind(key.sk.removeprefix(table.JOB_PREFIX)))
+        if job is None or not self._parts.is_active(tenant, job.collection_id):
+            return NOTHING
+        turn = min(deadline, self._parts.clock.monotonic() + TURN_S)
+        if job.kind == JobKind.REINDEX:
+            self._reindex.resume(job, turn)
+        else:
+            self._reconcile.resume(job, turn)
+        return ADVANCED
 
     def _collection(self, tenant: Tenant, collection_id: CollectionId, deadline: float) -> RecoveryResult:
         row = self._parts.collections.get(tenant, collection_id)

@@ -44,6 +44,8 @@ _CHANGED = """
     SELECT chunk_id, collection_id, generation, vector FROM vectors
     WHERE tenant = ? AND model = ? AND dimensions = ? AND version > ?
 """
+_IS_PRESENT = _PRESENT + " AND chunk_id = ?"
+_SCAN = _PRESENT + " AND chunk_id > ? AND collection_id = ? ORDER BY chunk_id LIMIT ?"
 _MATCH = """
     SELECT tenant, collection_id, source_id, source_key, text FROM vectors
     WHERE tenant = ? AND model = ? AND dimensions = ? AND chunk_id = ?
@@ -118,6 +120,20 @@ class EmbeddedVectorStore:
                 selected &= ~matrix.generations.one_of(query.exclude_generations)
             nearest = matrix.nearest(vector, selected, query.limit)
             return [_match(connection, key, chunk_id, score) for chunk_id, score in nearest]
+
+    def present(self, tenant: Tenant, space: VectorSpace, chunk_ids: Sequence[ChunkId]) -> set[ChunkId]:
+        self._prove()
+        key = _key(tenant, space)
+        with self._database.reading() as connection:
+            return {one for one in chunk_ids if connection.execute(_IS_PRESENT, (*key, str(one))).fetchone()}
+
+    def scan(
+        self, tenant: Tenant, space: VectorSpace, collection_id: CollectionId, after: ChunkId | None, limit: int
+    ) -> list[ChunkId]:
+        self._prove()
+        values = (*_key(tenant, space), after or "", str(collection_id), limit)
+        with self._database.reading() as connection:
+            return [ChunkId(chunk_id) for (chunk_id,) in connection.execute(_SCAN, values)]
 
     def count(self, tenant: Tenant, space: VectorSpace) -> int:
         self._prove()

@@ -88,6 +88,16 @@ class VectorStore(Protocol):
         """The nearest records, best first; equal scores in order of chunk ID."""
         ...
 
+    def present(self, tenant: Tenant, space: VectorSpace, chunk_ids: Sequence[ChunkId]) -> set[ChunkId]:
+        """Those of the chunks that have a record."""
+        ...
+
+    def scan(
+        self, tenant: Tenant, space: VectorSpace, collection_id: CollectionId, after: ChunkId | None, limit: int
+    ) -> list[ChunkId]:
+        """The collection's first ``limit`` records in order of chunk ID, beyond ``after``."""
+        ...
+
     def count(self, tenant: Tenant, space: VectorSpace) -> int:
         """How many records the tenant has."""
         ...

@@ -1,0 +1,44 @@
+"""Writing the vectors of a ready document again, under the same identifiers."""
+
+from collections.abc import Sequence
+
+from core.clock import Lifetime
+from core.metadata.rows import Head
+from core.model.chunk import Chunk
+from core.model.document import DocumentState
+from core.parts import Parts
+from core.vectors.types import VectorRecord
+
+EMBED_AT_ONCE = 64
+
+
+def write_again(parts: Parts, head: Head, source_key: str | None, chunks: Sequence[Chunk], life: Lifetime) -> bool:
+    """Embeds chunks of a ready document and writes their vectors over what is there.
+
+    The row is read again afterwards: a document that is ready no more, under that attempt, loses them again.
+    Nothing is written after the writer's life, which began before ``head`` was read.
+
+    Returns:
+        Whether the document was ready to the end.
+
+    Raises:
+        NotConfigured: the embedder that the collection records is not there.
+    """
+    embedder = parts.embedder(head.embedding_model)
+    store = parts.vector_store()
+    for start in range(0, len(chunks), EMBED_AT_ONCE):
+        part = chunks[start : start + EMBED_AT_ONCE]
+        vectors = parts.embed(embedder, [chunk.text for chunk in part])
+        records = [
+            VectorRecord(chunk.id, head.collection_id, head.source_id, source_key, chunk.text, vector)
+            for chunk, vector in zip(part, vectors, strict=True)
+            if chunk.id is not None
+        ]
+        if life.is_over():
+            return False
+        store.write(head.tenant, head.space, records)
+    now = parts.documents.head(head.tenant, head.document_id)
+    if now is not None and now.state == DocumentState.READY and now.attempt == head.attempt:
+        return True
+    store.delete(head.tenant, head.space, [chunk.id for chunk in chunks if chunk.id is not None])
+    return False
