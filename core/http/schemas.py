@@ -1,0 +1,215 @@
+"""Bodies, queries and answers where HTTP's form is not the engine's."""
+
+import base64
+from collections.abc import Callable
+from email.message import Message
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
+
+from pydantic import AfterValidator, Field, StrictFloat, StrictInt, ValidationError, WrapValidator
+from pydantic_core import PydanticCustomError
+
+from core.http.problem import Problem, invalid_input
+from core.model.base import Model
+from core.model.chunk import Attributes
+from core.model.collection import Metadata
+from core.model.context import ChunkRef
+from core.model.document import (
+    DocumentState,
+    Source,
+    SourceKey,
+    SourceType,
+    SourceVersion,
+    Title,
+    check_source_key,
+)
+from core.model.errors import InvalidArgument, PayloadTooLarge, WeftError
+from core.model.hit import RetrieveQuery, Strategy
+from core.model.ids import CollectionId, DocumentId
+from core.model.ingest import IngestInput, IngestResult
+from core.model.page import Order, Page, PageRequest
+
+T = TypeVar("T")
+
+_CONTENTS = {"content", "content_base64"}
+
+
+def _check_key(key: str) -> str:
+    try:
+        return check_source_key(key)
+    except InvalidArgument as error:
+        raise PydanticCustomError("source_key", "{detail}", {"detail": error.detail}) from error
+
+
+class PageQuery(Model):
+    """What every listing takes."""
+
+    limit: int = Field(default=20, ge=1, le=100)
+    page_token: str | None = Field(default=None, max_length=4096)
+    order: Order = Order.NEWEST
+    include_total: bool = False
+
+    def page(self) -> PageRequest:
+        """The engine's form."""
+        return PageRequest(limit=self.limit, token=self.page_token, order=self.order, total=self.include_total)
+
+
+class CollectionsQuery(PageQuery):
+    """A listing of collections."""
+
+    name: str | None = Field(default=None, max_length=256, description="Exactly this name")
+    name_contains: str | None = Field(default=None, max_length=256, description="Literal, in any case")
+
+
+class DocumentsQuery(PageQuery):
+    """A listing of documents."""
+
+    collection_id: CollectionId | None = None
+    state: DocumentState | None = None
+    source_key: SourceKey | None = Field(default=None, description="A key or a source_id; needs collection_id")
+
+
+class ChunksQuery(PageQuery):
+    """A listing of chunks. One of the two is needed."""
+
+    collection_id: CollectionId | None = None
+    document_id: DocumentId | None = None
+
+
+class SourceQuery(Model):
+    """One source of a collection."""
+
+    key: Annotated[str, AfterValidator(_check_key)] = Field(description="The source's key, or its source_id")
+
+
+class ListAnswer(Model, Generic[T]):
+    """One page. ``total`` is there when it was asked for."""
+
+    items: list[T]
+    next_page_token: str | None = None
+    total: int | None = Field(default=None, exclude_if=lambda total: total is None)
+
+    @classmethod
+    def of(cls, page: Page[T]) -> "ListAnswer[T]":
+        """HTTP's form of a page."""
+        return cls(items=page.items, next_page_token=page.next_page_token, total=page.total)
+
+
+class DocumentBody(Model):
+    """A document to ingest: text in ``content``, or bytes in ``content_base64``."""
+
+    content: str | None = None
+    content_base64: str | None = None
+    title: Title = ""
+    source: Source = ""
+    source_type: SourceType = "text/plain"
+    source_key: SourceKey | None = None
+    source_version: SourceVersion | None = None
+    metadata: Metadata = {}
+    attributes: Attributes = {}
+
+    def to_input(self, collection_id: CollectionId, inline_bytes: int) -> IngestInput:
+        """The engine's form.
+
+        Raises:
+            InvalidArgument: neither or both contents, base64 that is none, or text with another charset.
+            PayloadTooLarge: more than ``inline_bytes``.
+        """
+        content = self._decoded()
+        if len(content) > inline_bytes:
+            raise PayloadTooLarge(
+                f"Content in a request is at most {inline_bytes} bytes; larger content goes through an upload",
+                limit=inline_bytes,
+                uploads=f"/v1/collections/{collection_id}/uploads",
+            )
+        # Only what was sent: what was not sent leaves an unchanged document's description alone.
+        sent: dict[str, Any] = {name: getattr(self, name) for name in self.model_fields_set - _CONTENTS}
+        return IngestInput(collection_id=collection_id, content=content, **sent)
+
+    def _decoded(self) -> bytes:
+        if self.content is not None and self.content_base64 is None:
+            self._check_charset()
+            return self.content.encode()
+        if self.content is None and self.content_base64 is not None:
+            try:
+                return base64.b64decode(self.content_base64, validate=True)
+            except ValueError as error:
+                raise InvalidArgument("content_base64 is not base64", field="content_base64") from error
+        raise InvalidArgument("Give one of content and content_base64", field="content")
+
+    def _check_charset(self) -> None:
+        """Text in JSON is Unicode already: bytes in another charset are sent as bytes."""
+        header = Message()
+        header["content-type"] = self.source_type
+        if header.get_content_charset("utf-8") not in {"utf-8", "utf8", "us-ascii"}:
+            raise InvalidArgument(
+                "content is sent as Unicode; send bytes in another charset as content_base64",
+                field="source_type",
+            )
+
+
+def _item(value: Any, check: Callable[[Any], DocumentBody]) -> DocumentBody | WeftError:
+    try:
+        return check(value)
+    except ValidationError as error:
+        return invalid_input(error.errors(include_input=False, include_context=False, include_url=False))
+    except WeftError as error:
+        return error
+
+
+if TYPE_CHECKING:
+    BatchDocument = DocumentBody | WeftError
+else:
+    BatchDocument = Annotated[DocumentBody, WrapValidator(_item)]
+
+
+class BatchBody(Model):
+    """Documents that are ingested side by side. What is wrong with one is that one's answer."""
+
+    documents: list[BatchDocument] = Field(min_length=1, max_length=100)
+
+
+class BatchSuccess(Model):
+    """One document's outcome."""
+
+    result: IngestResult
+
+
+class BatchFailure(Model):
+    """Why one document was not ingested."""
+
+    error: Problem
+
+
+class BatchAnswer(Model):
+    """One answer a document, in order."""
+
+    results: list[BatchSuccess | BatchFailure]
+
+
+class RetrieveBody(Model):
+    """A question."""
+
+    query: str = Field(min_length=1, max_length=8192)
+    collections: list[CollectionId] | None = Field(
+        default=None, min_length=1, max_length=1, description="Absent: all of the tenant's"
+    )
+    top_k: StrictInt = Field(default=10, ge=1, le=100)
+    min_score: StrictFloat | None = Field(default=None, allow_inf_nan=False)
+    strategy: Strategy = Strategy.SIMILARITY
+
+    def to_query(self) -> RetrieveQuery:
+        """The engine's form."""
+        return RetrieveQuery(
+            query=self.query,
+            collections=self.collections,
+            top_k=self.top_k,
+            min_score=self.min_score,
+            strategy=self.strategy,
+        )
+
+
+class AssembleBody(Model):
+    """Chunks to make a cited context of, in this order."""
+
+    refs: list[ChunkRef] = Field(min_length=1, max_length=100)
+    max_tokens: StrictInt = Field(default=0, le=10_000_000, description="0 or less: 4096")

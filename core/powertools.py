@@ -1,0 +1,70 @@
+"""The functions' logger and metrics, by Powertools for AWS Lambda."""
+
+import logging
+import os
+import traceback
+from typing import Any
+
+from aws_lambda_powertools import Logger, single_metric
+from aws_lambda_powertools.logging.utils import copy_config_to_registered_loggers
+from aws_lambda_powertools.metrics import MetricUnit
+from botocore.exceptions import ParamValidationError
+
+NAMESPACE = "Weft"
+
+logger = Logger(service="weft")
+
+
+def configure_logging() -> None:
+    """Inside a function, the engine's own log lines take the same form. Elsewhere the host decides."""
+    if "AWS_LAMBDA_FUNCTION_NAME" in os.environ:
+        logging.getLogger("core")
+        copy_config_to_registered_loggers(logger, include={"core"})
+
+
+class PowertoolsMetrics:
+    """Writes each measurement as a line in CloudWatch's embedded metric format.
+
+    A tenant is never a dimension: each value of a dimension is a metric of its own, and is paid for.
+    """
+
+    def record(self, name: str, value: float, unit: str, **dimensions: str) -> None:
+        with single_metric(name=name, unit=MetricUnit(unit), value=value, namespace=NAMESPACE) as metric:
+            for key, text in dimensions.items():
+                if key != "tenant":
+                    metric.add_dimension(name=key, value=text)
+
+
+def describe(error: BaseException) -> list[dict[str, Any]]:
+    """An error and its causes for the log: type, message and stack of each.
+
+    The messages of validation errors repeat what was given to them, which may be a document's text: of
+    those only the place and the kind are kept.
+    """
+    chain: list[dict[str, Any]] = []
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        chain.append(
+            {
+                "type": f"{type(current).__module__}.{type(current).__qualname__}",
+                "message": _message(current),
+                "stack": traceback.format_tb(current.__traceback__),
+            }
+        )
+        current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
+    return chain
+
+
+def _message(error: BaseException) -> str:
+    # Pydantic's and FastAPI's, by their one trait: a function without HTTP does not import FastAPI for this.
+    if callable(errors := getattr(error, "errors", None)):
+        return _kinds(errors())
+    if isinstance(error, ParamValidationError):
+        return "a parameter of a request to AWS is not valid"
+    return str(error)
+
+
+def _kinds(errors: Any) -> str:
+    return "; ".join(f"{'.'.join(str(part) for part in item['loc'])}: {item['type']}" for item in errors)

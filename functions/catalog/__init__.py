@@ -1,0 +1,1 @@
+"""Collections, documents, chunks, and what the engine says of itself."""

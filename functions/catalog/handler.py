@@ -1,0 +1,187 @@
+"""Collections, documents, chunks, components, extensions, health."""
+
+from typing import Annotated
+
+from fastapi import Query, Response
+
+from core.http.answers import problems, unfinished
+from core.http.app import create_app, lambda_handler
+from core.http.dependencies import CurrentEngine, CurrentTenant, Deadline
+from core.http.limits import fit_page
+from core.http.schemas import ChunksQuery, CollectionsQuery, DocumentsQuery, ListAnswer, PageQuery
+from core.model.chunk import Chunk
+from core.model.collection import Collection, CollectionStats, CollectionUpdate, NewCollection
+from core.model.component import Components, ExtensionInfo, Health
+from core.model.document import Document, LineageChain
+from core.model.errors import (
+    ChunkNotFound,
+    CollectionAlreadyExists,
+    CollectionNotFound,
+    DocumentNotFound,
+    InvalidArgument,
+    PayloadTooLarge,
+    UnsupportedMediaType,
+)
+from core.model.ids import ChunkId, CollectionId, DocumentId
+from core.model.ingest import Deletion
+
+app = create_app("Weft catalog")
+
+
+@app.post(
+    "/v1/collections",
+    status_code=201,
+    tags=["collections"],
+    responses=problems(CollectionAlreadyExists, PayloadTooLarge, UnsupportedMediaType),
+)
+def create_collection(body: NewCollection, engine: CurrentEngine, tenant: CurrentTenant) -> Collection:
+    """Creates a collection. What is left out is the engine's default."""
+    return engine.collections.create(tenant, body)
+
+
+@app.get("/v1/collections", tags=["collections"], responses=problems())
+def list_collections(
+    query: Annotated[CollectionsQuery, Query()], engine: CurrentEngine, tenant: CurrentTenant
+) -> ListAnswer[Collection]:
+    """Lists collections, all or those with a name."""
+    page = fit_page(
+        engine.settings.answer_bytes,
+        query.page(),
+        lambda page: engine.collections.list(tenant, page, name=query.name, name_contains=query.name_contains),
+    )
+    return ListAnswer.of(page)
+
+
+@app.get("/v1/collections/{collection_id}", tags=["collections"], responses=problems(CollectionNotFound))
+def get_collection(collection_id: CollectionId, engine: CurrentEngine, tenant: CurrentTenant) -> Collection:
+    """One collection, with its counts."""
+    return engine.collections.get(tenant, collection_id)
+
+
+@app.patch(
+    "/v1/collections/{collection_id}",
+    tags=["collections"],
+    responses=problems(CollectionNotFound, CollectionAlreadyExists, PayloadTooLarge, UnsupportedMediaType),
+)
+def update_collection(
+    collection_id: CollectionId, body: CollectionUpdate, engine: CurrentEngine, tenant: CurrentTenant
+) -> Collection:
+    """Changes name, description or metadata. What is not given is left alone; metadata is replaced whole."""
+    return engine.collections.update(tenant, collection_id, body)
+
+
+@app.delete(
+    "/v1/collections/{collection_id}",
+    tags=["collections"],
+    responses={**problems(CollectionNotFound), **unfinished(Deletion)},
+)
+def delete_collection(
+    collection_id: CollectionId, engine: CurrentEngine, tenant: CurrentTenant, deadline: Deadline, response: Response
+) -> Deletion:
+    """Removes a collection with its documents, chunks and vectors. A call that runs out of time answers 202."""
+    deletion = engine.collections.delete(tenant, collection_id, deadline)
+    response.status_code = 200 if deletion.complete else 202
+    return deletion
+
+
+@app.get("/v1/collections/{collection_id}/stats", tags=["collections"], responses=problems(CollectionNotFound))
+def collection_stats(collection_id: CollectionId, engine: CurrentEngine, tenant: CurrentTenant) -> CollectionStats:
+    """Exact counts of ready documents and their chunks."""
+    return engine.collections.stats(tenant, collection_id)
+
+
+@app.get("/v1/documents", tags=["documents"], responses=problems(CollectionNotFound))
+def list_documents(
+    query: Annotated[DocumentsQuery, Query()], engine: CurrentEngine, tenant: CurrentTenant
+) -> ListAnswer[Document]:
+    """Lists the documents of a collection, or all of the tenant's."""
+    page = fit_page(
+        engine.settings.answer_bytes,
+        query.page(),
+        lambda page: engine.documents.list(
+            tenant, page, collection_id=query.collection_id, state=query.state, source_key=query.source_key
+        ),
+    )
+    return ListAnswer.of(page)
+
+
+@app.get("/v1/documents/{document_id}", tags=["documents"], responses=problems(DocumentNotFound))
+def get_document(document_id: DocumentId, engine: CurrentEngine, tenant: CurrentTenant) -> Document:
+    """One document in its state; a failed one says why."""
+    return engine.documents.get(tenant, document_id)
+
+
+@app.delete("/v1/documents/{document_id}", tags=["documents"], responses=problems(DocumentNotFound))
+def delete_document(document_id: DocumentId, engine: CurrentEngine, tenant: CurrentTenant) -> Deletion:
+    """Removes a document with its chunks and vectors."""
+    return engine.documents.delete(tenant, document_id)
+
+
+@app.get("/v1/documents/{document_id}/chunks", tags=["chunks"], responses=problems(DocumentNotFound))
+def list_document_chunks(
+    document_id: DocumentId,
+    query: Annotated[PageQuery, Query()],
+    engine: CurrentEngine,
+    tenant: CurrentTenant,
+) -> ListAnswer[Chunk]:
+    """Lists a document's chunks, in document order."""
+    page = fit_page(
+        engine.settings.answer_bytes,
+        query.page(),
+        lambda page: engine.documents.list_chunks(tenant, page, document_id=document_id),
+    )
+    return ListAnswer.of(page)
+
+
+@app.get("/v1/chunks", tags=["chunks"], responses=problems(CollectionNotFound, DocumentNotFound))
+def list_chunks(
+    query: Annotated[ChunksQuery, Query()], engine: CurrentEngine, tenant: CurrentTenant
+) -> ListAnswer[Chunk]:
+    """Lists the chunks of a collection or of a document. One of the two must be named."""
+    page = fit_page(
+        engine.settings.answer_bytes,
+        query.page(),
+        lambda page: engine.documents.list_chunks(
+            tenant, page, collection_id=query.collection_id, document_id=query.document_id
+        ),
+    )
+    return ListAnswer.of(page)
+
+
+@app.get("/v1/chunks/{chunk_id}", tags=["chunks"], responses=problems(ChunkNotFound))
+def get_chunk(chunk_id: ChunkId, engine: CurrentEngine, tenant: CurrentTenant) -> Chunk:
+    """One chunk of a version that is served."""
+    return engine.documents.get_chunk(tenant, chunk_id)
+
+
+@app.get("/v1/chunks/{chunk_id}/lineage", tags=["chunks"], responses=problems(ChunkNotFound))
+def chunk_lineage(chunk_id: ChunkId, engine: CurrentEngine, tenant: CurrentTenant) -> LineageChain:
+    """The chain from a chunk up to its document and the document's source."""
+    return engine.documents.lineage(tenant, chunk_id)
+
+
+@app.get("/v1/components", tags=["engine"], responses=problems())
+def components(engine: CurrentEngine, _: CurrentTenant) -> Components:
+    """Every stage of the pipeline as it is configured."""
+    return engine.components()
+
+
+@app.get("/v1/extensions", tags=["engine"], responses=problems())
+def extensions(engine: CurrentEngine, _: CurrentTenant) -> ListAnswer[ExtensionInfo]:
+    """The registered extensions and their hooks, in registration order."""
+    return ListAnswer(items=engine.extensions.describe())
+
+
+@app.get(
+    "/v1/health",
+    tags=["engine"],
+    responses={**problems(always=(InvalidArgument,)), 503: {"model": Health, "description": "A store does not answer"}},
+)
+def health(engine: CurrentEngine, response: Response) -> Health:
+    """Whether each store answers. Needs no token."""
+    answer = engine.health()
+    response.status_code = 200 if answer.status == "ok" else 503
+    return answer
+
+
+handler = lambda_handler(app)

@@ -1,0 +1,1 @@
+"""The final ranking beside the raw vector ranking."""

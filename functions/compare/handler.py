@@ -1,0 +1,24 @@
+"""Compare."""
+
+from core.http.answers import problems
+from core.http.app import create_app, lambda_handler
+from core.http.dependencies import CurrentEngine, CurrentTenant
+from core.http.limits import fit_comparison
+from core.http.schemas import RetrieveBody
+from core.model.errors import CollectionNotFound, PayloadTooLarge, UnsupportedMediaType
+from core.model.hit import CompareResult
+
+app = create_app("Weft compare")
+
+
+@app.post(
+    "/v1/compare",
+    tags=["retrieve"],
+    responses=problems(CollectionNotFound, PayloadTooLarge, UnsupportedMediaType),
+)
+def compare(body: RetrieveBody, engine: CurrentEngine, tenant: CurrentTenant) -> CompareResult:
+    """The final ranking beside the raw vector ranking: what moved, and what was left out."""
+    return fit_comparison(engine.settings.answer_bytes, engine.compare(tenant, body.to_query()))
+
+
+handler = lambda_handler(app)

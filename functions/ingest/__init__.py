@@ -1,0 +1,1 @@
+"""Documents in: over HTTP, and from the bucket through the queue."""

@@ -1,0 +1,202 @@
+"""Objects of the bucket: S3's notifications, through the queue.
+
+A message is settled when its object's state has come to rest: ready, unchanged, superseded, removed, or refused
+for good by a failed document that says why. Anything else fails the message: it comes back, and in the end lies
+in the dead-letter queue.
+"""
+
+import json
+from contextlib import closing
+from functools import cache
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote_plus
+
+import boto3
+from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType, process_partial_response
+from aws_lambda_powertools.utilities.data_classes.s3_event import S3Event, S3EventRecord
+from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
+from aws_lambda_powertools.utilities.typing import LambdaContext
+from botocore.exceptions import ClientError
+
+from core.engine import Engine
+from core.ingest.uploads import UPLOAD_METADATA, ObjectName
+from core.model.errors import (
+    CollectionNotFound,
+    EmptyContent,
+    InvalidArgument,
+    PayloadTooLarge,
+    UnsupportedMediaType,
+    WeftError,
+)
+from core.model.ids import UploadId
+from core.model.ingest import IngestInput
+from core.model.upload import UploadInfo
+from core.powertools import configure_logging, describe, logger
+from core.wiring import engine_from_environment
+
+if TYPE_CHECKING:
+    from types_boto3_s3 import S3Client
+    from types_boto3_s3.type_defs import GetObjectOutputTypeDef
+
+# What is left of the function's time when the last ingest stops: failing a document takes a few writes.
+_MARGIN_S = 10.0
+
+_GONE = {"NoSuchKey", "NoSuchVersion", "404"}
+_REFUSED = (EmptyContent, UnsupportedMediaType, PayloadTooLarge, InvalidArgument)
+
+configure_logging()
+
+
+class NotSettledError(Exception):
+    """The message has to come back."""
+
+
+class ObjectEvents:
+    """Brings what the bucket says about its objects into the engine.
+
+    Args:
+        deadline: seconds of the engine's monotonic clock.
+    """
+
+    def __init__(self, engine: Engine, s3: "S3Client", deadline: float) -> None:
+        self._engine = engine
+        self._s3 = s3
+        self._deadline = deadline
+
+    def settle_message(self, record: SQSRecord) -> None:
+        """Settles every object that one message names. Powertools calls it with this name of its argument.
+
+        Raises:
+            Exception: whatever kept one from being settled; it has been logged.
+        """
+        try:
+            body = json.loads(record.body)
+            if body.get("Event") == "s3:TestEvent":
+                return
+            for change in S3Event(body).records:
+                self._settle(change)
+        except Exception as error:
+            logger.warning("Message not settled", extra={"message_id": record.message_id, "error": describe(error)})
+            raise
+
+    def _settle(self, record: S3EventRecord) -> None:
+        if self._engine.clock.monotonic() >= self._deadline:
+            raise NotSettledError("The function's time is up")
+        name = ObjectName.parse(unquote_plus(record.s3.get_object.key))
+        match record.event_name.split(":"):
+            case ["ObjectCreated", _]:
+                self._ingest(record, name, record.s3.get_object.version_id)
+            case ["ObjectRemoved" | "LifecycleExpiration", "DeleteMarkerCreated"]:
+                self._remove(record, name)
+            case ["ObjectRemoved" | "LifecycleExpiration", "Delete"]:
+                self._look_again(record, name)
+            case _:
+                raise NotSettledError(f"Unknown event {record.event_name}")
+
+    def _look_again(self, record: S3EventRecord, name: ObjectName) -> None:
+        """One version, or a delete marker, went for good: what the key holds now is what counts."""
+        try:
+            current = self._s3.head_object(Bucket=record.s3.bucket.name, Key=name.key)
+        except ClientError as error:
+            if not _is_gone(error):
+                raise
+            self._remove(record, name)
+        else:
+            self._ingest(record, name, current.get("VersionId"))
+
+    def _remove(self, record: S3EventRecord, name: ObjectName) -> None:
+        try:
+            deletion = self._engine.documents.delete_source(
+                name.tenant,
+                name.collection_id,
+                name.source_key,
+                self._deadline,
+                source_version=record.s3.get_object.sequencer,
+                version_sequence=record.s3.bucket.name,
+            )
+        except CollectionNotFound:
+            return  # the source went with its collection
+        if not deletion.complete:
+            raise NotSettledError("The removal is not finished")
+
+    def _ingest(self, record: S3EventRecord, name: ObjectName, version: str | None) -> None:
+        try:
+            found = self._read(record.s3.bucket.name, name.key, version)
+        except ClientError as error:
+            if not _is_gone(error):
+                raise
+            logger.info("Superseded: the object's version is gone", extra={"collection_id": name.collection_id})
+            return
+        given = self._describe(record, name, found)
+        try:
+            with closing(found["Body"]) as body:
+                self._check_size(found["ContentLength"])
+                source_type = self._engine.uploads.source_type(name.source_key, given.source_type)
+                given = given.model_copy(update={"source_type": source_type, "content": body.read()})
+            result = self._engine.ingest.ingest(name.tenant, given, self._deadline)
+        except _REFUSED as error:
+            self._refuse(name, given, error)
+            return
+        if result.state.in_progress:
+            raise NotSettledError(f"Document {result.document_id} is being ingested elsewhere")
+
+    def _check_size(self, size: int) -> None:
+        limit = self._engine.settings.object_bytes
+        if size > limit:
+            raise PayloadTooLarge(f"An object is at most {limit} bytes", limit=limit)
+
+    def _read(self, bucket: str, key: str, version: str | None) -> "GetObjectOutputTypeDef":
+        if version is None:
+            return self._s3.get_object(Bucket=bucket, Key=key)
+        return self._s3.get_object(Bucket=bucket, Key=key, VersionId=version)
+
+    def _describe(self, record: S3EventRecord, name: ObjectName, found: "GetObjectOutputTypeDef") -> IngestInput:
+        """The ingest of an object, without its content."""
+        info = self._upload(name, found)
+        given = IngestInput(
+            collection_id=name.collection_id,
+            content=b"",
+            source=f"s3://{record.s3.bucket.name}/{name.key}",
+            source_type=info.source_type if info else found.get("ContentType", ""),
+            source_key=name.source_key,
+            source_version=record.s3.get_object.sequencer,
+            version_sequence=record.s3.bucket.name,
+        )
+        # What is not said leaves an unchanged document's title alone.
+        said = {"title": info.title, "attributes": info.attributes} if info else {}
+        return given.model_copy(update=said)
+
+    def _upload(self, name: ObjectName, found: "GetObjectOutputTypeDef") -> UploadInfo | None:
+        upload_id = found["Metadata"].get(UPLOAD_METADATA)
+        return self._engine.uploads.get(name.tenant, UploadId(upload_id)) if upload_id else None
+
+    def _refuse(self, name: ObjectName, given: IngestInput, error: WeftError) -> None:
+        """Leaves a failed document that says why, unless the ingest has left one."""
+        if "document_id" not in error.extras:
+            self._engine.ingest.refuse(name.tenant, given.model_copy(update={"content": b""}), error)
+        logger.info("Refused", extra={"collection_id": name.collection_id, "code": error.code})
+
+
+def _is_gone(error: ClientError) -> bool:
+    return error.response["Error"]["Code"] in _GONE
+
+
+def settle_batch(event: dict[str, Any], context: LambdaContext, engine: Engine, s3: "S3Client") -> dict[str, Any]:
+    """Settles the messages of one batch; the answer names those that come back."""
+    seconds = context.get_remaining_time_in_millis() / 1000 - _MARGIN_S
+    events = ObjectEvents(engine, s3, engine.clock.monotonic() + seconds)
+    processor = BatchProcessor(event_type=EventType.SQS, raise_on_entire_batch_failure=False)
+    answer = process_partial_response(
+        event=event, record_handler=events.settle_message, processor=processor, context=context
+    )
+    return dict(answer)
+
+
+@cache
+def _s3_client() -> "S3Client":
+    return boto3.client("s3")
+
+
+@logger.inject_lambda_context(clear_state=True)
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    return settle_batch(event, context, engine_from_environment(), _s3_client())

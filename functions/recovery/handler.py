@@ -1,0 +1,28 @@
+"""The scheduled sweep: drains what is due until nothing is left or the time is nearly up."""
+
+from typing import Any
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from core.engine import Engine
+from core.powertools import configure_logging, logger
+from core.wiring import engine_from_environment
+
+# A document's cleaning that has begun is finished within this.
+_MARGIN_S = 15.0
+
+configure_logging()
+
+
+def drain(context: LambdaContext, engine: Engine) -> dict[str, Any]:
+    """One drain, within the time that the function has left."""
+    seconds = context.get_remaining_time_in_millis() / 1000 - _MARGIN_S
+    result = engine.recovery.drain(engine.clock.monotonic() + seconds)
+    counts = result.model_dump(mode="json")
+    logger.info("Swept", extra=counts)
+    return counts
+
+
+@logger.inject_lambda_context(clear_state=True)
+def handler(_: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    return drain(context, engine_from_environment())

@@ -1,0 +1,1 @@
+"""Ranked chunks and cited contexts out."""

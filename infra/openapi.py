@@ -1,0 +1,109 @@
+"""The interface as one OpenAPI document: ``python -m infra.openapi`` writes infra/openapi.json."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from functions.catalog.handler import app as catalog
+from functions.compare.handler import app as compare
+from functions.ingest.http import app as ingest
+from functions.retrieve.handler import app as retrieve
+from infra.openapi_examples import EXAMPLES
+
+PATH = Path(__file__).parent / "openapi.json"
+
+Document = dict[str, Any]
+
+_METHODS = {"get", "post", "patch", "delete"}
+_OPEN = {"/v1/health"}
+_GATEWAY_REFUSALS = {
+    "401": "The token is missing, expired or not valid. The gateway's own form.",
+    "413": "The request is larger than the gateway takes. The gateway's own form.",
+    "429": "Too many requests. The gateway's own form.",
+    "503": "The function did not answer in 30 seconds. The gateway's own form.",
+}
+
+
+def document() -> Document:
+    """One document of all HTTP functions."""
+    paths: Document = {}
+    schemas: Document = {
+        "GatewayRefusal": {
+            "type": "object",
+            "description": "What the gateway answers by itself",
+            "properties": {"message": {"type": "string"}},
+            "required": ["message"],
+            "example": {"message": "Unauthorized"},
+        },
+    }
+    for app in (catalog, ingest, retrieve, compare):
+        part = app.openapi()
+        for path, operations in part["paths"].items():
+            paths.setdefault(path, {}).update(operations)
+        _merge(schemas, part["components"]["schemas"])
+    for path, operations in paths.items():
+        for method in _METHODS & operations.keys():
+            _complete(path, operations[method])
+            _name_tenant(schemas, operations[method])
+    for name, example in EXAMPLES.items():
+        schemas[name]["example"] = example
+    for name in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(name, None)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Weft",
+            "version": catalog.version,
+            "description": (
+                "A retrieval backend. The tenant is a claim of the verified token; a body may name `tenant` as well, "
+                "and then it must agree. Unknown fields and query parameters are refused."
+            ),
+        },
+        "paths": dict(sorted(paths.items())),
+        "components": {
+            "schemas": dict(sorted(schemas.items())),
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}},
+        },
+    }
+
+
+def _merge(schemas: Document, more: Document) -> None:
+    for name, schema in more.items():
+        if schemas.setdefault(name, schema) != schema:
+            raise ValueError(f"Two schemas are called {name}")
+
+
+def _complete(path: str, operation: Document) -> None:
+    """What FastAPI does not know: the gateway's refusals, the token, and that it never answers 422."""
+    responses = operation["responses"]
+    responses.pop("422", None)
+    operation["security"] = [] if path in _OPEN else [{"token": []}]
+    for status, description in _GATEWAY_REFUSALS.items():
+        if status == "401" and path in _OPEN:
+            continue
+        answer = responses.setdefault(status, {"description": description, "content": {}})
+        schema = {"$ref": "#/components/schemas/GatewayRefusal"}
+        content = answer["content"].setdefault("application/json", {"schema": schema})
+        if content["schema"] != schema:
+            content["schema"] = {"anyOf": [content["schema"], schema]}
+    operation["responses"] = dict(sorted(responses.items()))
+
+
+def _name_tenant(schemas: Document, operation: Document) -> None:
+    """The one member that every body may have: it is compared and removed before the body's model sees it."""
+    for content in operation.get("requestBody", {}).get("content", {}).values():
+        body = schemas[content["schema"]["$ref"].rpartition("/")[2]]
+        body["properties"]["tenant"] = {"type": "string", "description": "Must agree with the token"}
+
+
+def text() -> str:
+    """The document as it is committed."""
+    return json.dumps(document(), indent=2, ensure_ascii=False) + "\n"
+
+
+def main() -> None:
+    PATH.write_text(text(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

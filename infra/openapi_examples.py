@@ -1,0 +1,216 @@
+"""One example of each body and answer, by the name of its schema."""
+
+from typing import Any
+
+COLLECTION_ID = "col_01ksr49200e008000001000000"
+DOCUMENT_ID = "doc_01ksr49200e0080c1s00000000"
+CHUNK_ID = "chk_01ksr49200e0080c1s00010003"
+UPLOAD_ID = "upl_01ksr49200e008000000000002"
+_CREATED = "2026-11-30T09:15:00.123Z"
+_HASH = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+
+COLLECTION = {
+    "id": COLLECTION_ID,
+    "tenant": "acme",
+    "name": "handbook",
+    "description": "What new weavers read",
+    "embedding_model": "amazon.titan-embed-text-v2:0",
+    "embedding_dims": 1024,
+    "chunk_strategy": "markdown",
+    "chunk_size": 512,
+    "chunk_overlap": 50,
+    "metadata": {"team": "looms"},
+    "document_count": 1,
+    "chunk_count": 12,
+    "created_at": _CREATED,
+    "updated_at": _CREATED,
+}
+DOCUMENT = {
+    "id": DOCUMENT_ID,
+    "tenant": "acme",
+    "collection_id": COLLECTION_ID,
+    "title": "Looms",
+    "source": "https://example.org/looms.md",
+    "source_type": "text/markdown",
+    "source_key": "looms.md",
+    "source_id": "5c7d1f1c7a0f5fd9f4f6a5f0d7b6a1f8f1d1a9f7f5f9e1c8a0c1d2e3f4a5b6c7",
+    "source_version": None,
+    "content_hash": _HASH,
+    "state": "ready",
+    "error": None,
+    "metadata": {},
+    "attributes": {"lang": "en", "year": 2024},
+    "chunk_count": 12,
+    "created_at": _CREATED,
+    "updated_at": _CREATED,
+}
+CHUNK = {
+    "text": "A loom holds the warp threads under tension.",
+    "start_index": 9,
+    "end_index": 53,
+    "char_count": 44,
+    "context": "Looms",
+    "origin": "https://example.org/looms.md",
+    "attributes": {"lang": "en", "year": 2024},
+    "id": CHUNK_ID,
+    "document_id": DOCUMENT_ID,
+    "collection_id": COLLECTION_ID,
+    "index": 3,
+    "token_count": 9,
+    "lineage": {
+        "parent_id": DOCUMENT_ID,
+        "chunk_index": 3,
+        "total_chunks": 12,
+        "splitter": "markdown",
+        "chunker_chain": [],
+    },
+}
+HIT = {
+    "rank": 1,
+    "score": 0.8123,
+    "hydrated": True,
+    "orphaned": False,
+    "chunk": CHUNK,
+    "document": {
+        "id": DOCUMENT_ID,
+        "title": "Looms",
+        "source": "https://example.org/looms.md",
+        "source_key": "looms.md",
+        "source_type": "text/markdown",
+        "metadata": {},
+    },
+}
+REASON = {"code": "fewer_than_top_k", "detail": "There are no more chunks", "in_progress": None, "best_score": None}
+INGESTED = {
+    "document_id": DOCUMENT_ID,
+    "chunk_count": 12,
+    "state": "ready",
+    "unchanged": False,
+    "replaced": [],
+    "superseded_by": None,
+}
+BODY = {
+    "content": "# Looms\n\nA loom holds the warp threads under tension.",
+    "title": "Looms",
+    "source": "https://example.org/looms.md",
+    "source_type": "text/markdown",
+    "source_key": "looms.md",
+    "attributes": {"lang": "en", "year": 2024},
+}
+PROBLEM = {
+    "type": "urn:weft:error:empty_content",
+    "title": "Empty content",
+    "status": 400,
+    "detail": "There is nothing to ingest",
+    "code": "empty_content",
+    "field": "content",
+}
+
+
+def _stage(name: str, kind: str, **more: Any) -> dict[str, Any]:
+    return {"name": name, "type": kind, "configured": True, "content_types": [], "dimensions": 0, **more}
+
+
+def _page(*items: Any) -> dict[str, Any]:
+    return {"items": list(items), "next_page_token": None}
+
+
+EXAMPLES: dict[str, Any] = {
+    "NewCollection": {"name": "handbook", "chunk_strategy": "markdown", "metadata": {"team": "looms"}},
+    "CollectionUpdate": {"description": "What new weavers read"},
+    "Collection": COLLECTION,
+    "ListAnswer_Collection_": _page(COLLECTION),
+    "CollectionStats": {
+        "collection_id": COLLECTION_ID,
+        "collection_name": "handbook",
+        "document_count": 1,
+        "chunk_count": 12,
+        "embedding_model": "amazon.titan-embed-text-v2:0",
+        "chunk_strategy": "markdown",
+    },
+    "DocumentBody": BODY,
+    "BatchBody": {"documents": [BODY, {"content": ""}]},
+    "IngestResult": INGESTED,
+    "BatchAnswer": {"results": [{"result": INGESTED}, {"error": PROBLEM}]},
+    "Deletion": {"documents": [DOCUMENT_ID], "chunks": 12, "vectors": 12, "complete": True},
+    "NewUpload": {
+        "source_key": "manuals/looms.html",
+        "source_type": "text/html",
+        "title": "Looms",
+        "attributes": {"lang": "en"},
+        "size": 1048576,
+    },
+    "Upload": {
+        "url": f"https://bucket.s3.eu-central-1.amazonaws.com/acme/{COLLECTION_ID}/manuals/looms.html?X-Amz-Signature=…",
+        "method": "PUT",
+        "headers": {
+            "content-type": "text/html",
+            "content-length": "1048576",
+            "x-amz-meta-weft-upload": UPLOAD_ID,
+        },
+        "expires_at": "2026-11-30T09:30:00.123Z",
+        "max_bytes": 10485760,
+    },
+    "Document": DOCUMENT,
+    "ListAnswer_Document_": _page(DOCUMENT),
+    "Chunk": CHUNK,
+    "ListAnswer_Chunk_": _page(CHUNK),
+    "LineageChain": {"chunks": [CHUNK_ID], "document": HIT["document"]},
+    "RetrieveBody": {
+        "query": "What holds the warp threads?",
+        "collections": [COLLECTION_ID],
+        "top_k": 5,
+        "min_score": 0.2,
+    },
+    "RetrieveResult": {"hits": [HIT], "score": "cosine", "strategy": "similarity", "reason": REASON},
+    "CompareResult": {
+        "hits": [{**HIT, "vector_rank": 1, "vector_score": 0.8123}],
+        "left_out": [],
+        "window": 50,
+        "vector_matches": 1,
+        "best_vector_score": 0.8123,
+        "reordered": False,
+        "same_search": True,
+        "score": "cosine",
+        "strategy": "similarity",
+        "retriever_ms": 4.2,
+        "vector_ms": 4.2,
+        "reason": REASON,
+    },
+    "AssembleBody": {"refs": [{"chunk_id": CHUNK_ID}], "max_tokens": 2000},
+    "AssembledRefs": {
+        "context": {
+            "context": "Relevant context:\n\n[1] A loom holds the warp threads under tension.",
+            "total_tokens": 17,
+            "max_tokens": 2000,
+            "included": [0],
+            "first_excluded": -1,
+            "token_counter": "chars/4",
+            "citations": [
+                {
+                    "marker": 1,
+                    "chunk_id": CHUNK_ID,
+                    "document_id": DOCUMENT_ID,
+                    "source": "https://example.org/looms.md",
+                    "title": "Looms",
+                    "context": "Looms",
+                    "start_index": 9,
+                    "end_index": 53,
+                }
+            ],
+        },
+        "hits": [HIT],
+    },
+    "Components": {
+        "loader": _stage("loaders", "registry", content_types=["text/plain", "text/markdown", "text/html"]),
+        "chunker": _stage("splitters", "registry"),
+        "embedder": _stage("amazon.titan-embed-text-v2:0", "bedrock", dimensions=1024),
+        "vector_store": _stage("embedded", "exact"),
+        "retriever": {"name": "", "type": "", "configured": False, "content_types": [], "dimensions": 0},
+        "score": "cosine",
+        "tenant_filter": "verified",
+    },
+    "ListAnswer_ExtensionInfo_": _page({"name": "audit", "hooks": ["ingest_completed"]}),
+    "Problem": PROBLEM,
+    "Health": {"status": "ok", "stores": {"metadata": "ok", "vectors": "ok"}},
+}

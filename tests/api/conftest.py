@@ -1,0 +1,66 @@
+"""The real handlers on an engine in this process, with a bucket."""
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import pytest
+from botocore.config import Config
+from moto import mock_aws
+
+from core.engine import Engine
+from core.settings import Settings
+from tests.api.gateway import Api, served
+from tests.support.embedder import HashedEmbedder
+from tests.support.engines import REGION, TABLE, World, make_world
+
+if TYPE_CHECKING:
+    from types_boto3_s3 import S3Client
+
+BUCKET = "weft-test-objects"
+SETTINGS = Settings(table=TABLE, bucket=BUCKET, embedder="none", vectors="none")
+
+Scan = Callable[[], list[dict[str, Any]]]
+
+
+@pytest.fixture
+def s3() -> Iterator["S3Client"]:
+    """A client of a versioned bucket."""
+    with mock_aws():
+        client = boto3.client("s3", region_name=REGION, config=Config(signature_version="s3v4"))
+        client.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": "eu-central-1"})
+        client.put_bucket_versioning(Bucket=BUCKET, VersioningConfiguration={"Status": "Enabled"})
+        yield client
+
+
+@pytest.fixture
+def world(s3: "S3Client") -> Iterator[World]:
+    world = make_world(settings=SETTINGS)
+    world.engine = Engine(world.parts, s3)
+    yield world
+    world.vectors.close()
+
+
+@pytest.fixture
+def hashed(world: World) -> HashedEmbedder:
+    return world.embedder
+
+
+@pytest.fixture
+def api(world: World) -> Iterator[Api]:
+    with served(world.engine):
+        yield Api()
+
+
+@pytest.fixture
+def scan(world: World) -> Scan:
+    """Everything in the table."""
+    return world.rows
+
+
+@pytest.fixture
+def collection(api: Api) -> str:
+    answer = api.post("/v1/collections", {"name": "handbook"})
+    assert answer.status == 201, answer.text
+    identifier: str = answer.json["id"]
+    return identifier

@@ -1,0 +1,173 @@
+"""Collections over HTTP."""
+
+import re
+
+import pytest
+
+from core.model.ids import CollectionId
+from tests.api.conftest import Scan
+from tests.api.gateway import Api
+from tests.api.test_strictness import refused
+
+MISSING = CollectionId.new(1_780_000_000_000, 1 << 30)
+RFC3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+
+
+def test_a_collection_is_created_with_the_engines_defaults(api: Api) -> None:
+    answer = api.post("/v1/collections", {"name": "  handbook "})
+    assert answer.status == 201, answer.text
+    collection = answer.json
+    assert collection["name"] == "handbook"
+    assert collection["tenant"] == "acme"
+    assert collection["chunk_strategy"] == "recursive"
+    assert collection["chunk_overlap"] == 50
+    assert (collection["document_count"], collection["chunk_count"]) == (0, 0)
+    assert "state" not in collection
+    assert RFC3339.fullmatch(collection["created_at"])
+    assert api.get(f"/v1/collections/{collection['id']}").json == collection
+
+
+def test_a_body_may_name_the_tokens_own_tenant(api: Api) -> None:
+    assert api.post("/v1/collections", {"name": "handbook", "tenant": "acme"}).status == 201
+    assert api.post("/v1/collections", {"name": "manual", "tenant": None}).status == 201
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "name"),
+        ({"name": ""}, "name"),
+        ({"name": "   "}, "name"),
+        ({"name": None}, "name"),
+        ({"name": 5}, "name"),
+        ({"name": "x" * 257}, "name"),
+        ({"name": "a", "chunk_size": 0}, "chunk_size"),
+        ({"name": "a", "chunk_size": -1}, "chunk_size"),
+        ({"name": "a", "chunk_size": "100"}, "chunk_size"),
+        ({"name": "a", "chunk_size": True}, "chunk_size"),
+        ({"name": "a", "chunk_size": 100.0}, "chunk_size"),
+        ({"name": "a", "chunk_overlap": -1}, "chunk_overlap"),
+        ({"name": "a", "chunk_size": 50, "chunk_overlap": 50}, "chunk_overlap"),
+        ({"name": "a", "chunk_strategy": "magic"}, "chunk_strategy"),
+        ({"name": "a", "embedding_model": "magic"}, "embedding_model"),
+        ({"name": "a", "metadata": {"n": 1}}, "metadata.n"),
+        ({"name": "a", "metadata": {str(n): "" for n in range(65)}}, "metadata"),
+        ({"name": "a", "description": "x" * 4097}, "description"),
+        ({"name": "a", "embedding_dims": 3}, "embedding_dims"),
+        ({"name": "a", "id": MISSING}, "id"),
+    ],
+)
+def test_a_wrong_collection_is_refused_and_nothing_is_written(
+    api: Api, scan: Scan, body: dict[str, object], field: str
+) -> None:
+    before = scan()
+    refused(api.post("/v1/collections", body), 400, "invalid_argument", field)
+    assert scan() == before
+
+
+def test_a_taken_name_is_refused_and_nothing_is_written(api: Api, scan: Scan) -> None:
+    api.post("/v1/collections", {"name": "handbook"})
+    other = api.post("/v1/collections", {"name": "manual"}).json["id"]
+    before = scan()
+    refused(api.post("/v1/collections", {"name": "handbook"}), 409, "collection_already_exists")
+    refused(api.patch(f"/v1/collections/{other}", {"name": "handbook"}), 409, "collection_already_exists")
+    assert scan() == before
+
+
+def test_the_same_name_is_free_in_another_tenant(api: Api) -> None:
+    api.post("/v1/collections", {"name": "handbook"})
+    assert api.as_tenant("other").post("/v1/collections", {"name": "handbook"}).status == 201
+
+
+def test_collections_are_listed_newest_first_page_by_page(api: Api) -> None:
+    names = [f"c{number}" for number in range(5)]
+    for name in names:
+        api.post("/v1/collections", {"name": name})
+    first = api.get("/v1/collections", limit=2, include_total="true").json
+    assert first["total"] == 5
+    seen, token = [item["name"] for item in first["items"]], first["next_page_token"]
+    while token:
+        page = api.get("/v1/collections", limit=2, page_token=token).json
+        assert "total" not in page
+        seen += [item["name"] for item in page["items"]]
+        token = page["next_page_token"]
+    assert sorted(seen) == names
+    assert seen == [item["name"] for item in api.get("/v1/collections").json["items"]]
+    oldest = [item["name"] for item in api.get("/v1/collections", order="oldest").json["items"]]
+    assert oldest == seen[::-1]
+
+
+def test_a_page_token_is_bound_to_its_tenant_and_its_listing(api: Api) -> None:
+    for name in ("a1", "a2", "b1"):
+        api.post("/v1/collections", {"name": name})
+        api.as_tenant("other").post("/v1/collections", {"name": name})
+    token = api.get("/v1/collections", limit=1).json["next_page_token"]
+    stolen = api.as_tenant("other").get("/v1/collections", limit=1, page_token=token)
+    refused(stolen, 400, "invalid_argument", "page_token")
+    elsewhere = api.get("/v1/collections", limit=1, name_contains="a", page_token=token)
+    refused(elsewhere, 400, "invalid_argument", "page_token")
+    refused(api.get("/v1/documents", limit=1, page_token=token), 400, "invalid_argument", "page_token")
+
+
+def test_collections_are_found_by_name_and_by_part_of_it(api: Api) -> None:
+    for name in ("Looms", "looms and yarn", "50%_off"):
+        api.post("/v1/collections", {"name": name})
+    assert [item["name"] for item in api.get("/v1/collections", name="Looms").json["items"]] == ["Looms"]
+    found = api.get("/v1/collections", name_contains="LOOM", include_total="true").json
+    assert ({item["name"] for item in found["items"]}, found["total"]) == ({"Looms", "looms and yarn"}, 2)
+    assert [item["name"] for item in api.get("/v1/collections", name_contains="%_").json["items"]] == ["50%_off"]
+
+
+def test_an_update_changes_what_it_names(api: Api) -> None:
+    created = api.post("/v1/collections", {"name": "a", "description": "old", "metadata": {"x": "1", "y": "2"}}).json
+    updated = api.patch(f"/v1/collections/{created['id']}", {"metadata": {"z": "3"}})
+    assert updated.status == 200
+    assert (updated.json["description"], updated.json["metadata"]) == ("old", {"z": "3"})
+
+
+@pytest.mark.parametrize("body", [{"chunk_size": 5}, {"embedding_model": "x"}, {"name": " "}, {"metadata": []}])
+def test_an_update_of_what_is_fixed_is_refused_and_nothing_is_written(
+    api: Api, scan: Scan, body: dict[str, object]
+) -> None:
+    created = api.post("/v1/collections", {"name": "a"}).json
+    before = scan()
+    refused(api.patch(f"/v1/collections/{created['id']}", body), 400, "invalid_argument", next(iter(body)))
+    assert scan() == before
+
+
+def test_a_collection_is_deleted_with_what_it_held(api: Api, collection: str) -> None:
+    api.post(f"/v1/collections/{collection}/documents", {"content": "A loom holds the warp."})
+    answer = api.delete(f"/v1/collections/{collection}")
+    assert answer.status == 200, answer.text
+    assert (len(answer.json["documents"]), answer.json["chunks"], answer.json["vectors"]) == (1, 1, 1)
+    refused(api.get(f"/v1/collections/{collection}"), 404, "collection_not_found")
+    assert api.post("/v1/retrieve", {"query": "loom"}).json["hits"] == []
+
+
+def test_a_delete_that_runs_out_of_time_answers_202_and_can_be_repeated(api: Api, collection: str) -> None:
+    for number in range(3):
+        api.post(f"/v1/collections/{collection}/documents", {"content": f"Loom number {number}."})
+    hurried = api.with_time(0).delete(f"/v1/collections/{collection}")
+    assert (hurried.status, hurried.json["complete"]) == (202, False)
+    refused(api.get(f"/v1/collections/{collection}"), 404, "collection_not_found")
+    assert api.delete(f"/v1/collections/{collection}").status == 200
+
+
+def test_stats_are_exact(api: Api, collection: str) -> None:
+    api.post(f"/v1/collections/{collection}/documents", {"content": "A loom holds the warp."})
+    stats = api.get(f"/v1/collections/{collection}/stats").json
+    assert (stats["document_count"], stats["chunk_count"]) == (1, 1)
+    assert stats["collection_id"] == collection
+
+
+@pytest.mark.parametrize(("method", "path"), [("GET", ""), ("PATCH", ""), ("DELETE", ""), ("GET", "/stats")])
+def test_missing_and_foreign_collections_look_the_same(
+    api: Api, scan: Scan, collection: str, method: str, path: str
+) -> None:
+    before = scan()
+    body = {"name": "mine"} if method == "PATCH" else None
+    missing = api.call(method, f"/v1/collections/{MISSING}{path}", body)
+    foreign = api.as_tenant("other").call(method, f"/v1/collections/{collection}{path}", body)
+    refused(missing, 404, "collection_not_found")
+    assert foreign.text == missing.text
+    assert scan() == before

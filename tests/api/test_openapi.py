@@ -1,0 +1,96 @@
+"""The committed OpenAPI document: current, valid, and whole."""
+
+import json
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # ships no types
+from openapi_spec_validator import validate
+
+from core.http.problem import codes
+from infra import openapi
+from infra.openapi_examples import EXAMPLES
+from infra.template import load, routes
+
+
+@pytest.fixture(scope="module")
+def document() -> dict[str, Any]:
+    committed: dict[str, Any] = json.loads(openapi.PATH.read_text(encoding="utf-8"))
+    return committed
+
+
+def test_the_committed_document_is_current() -> None:
+    assert openapi.PATH.read_text(encoding="utf-8") == openapi.text(), "run: python -m infra.openapi"
+
+
+def test_it_is_a_valid_openapi_document(document: dict[str, Any]) -> None:
+    validate(document)
+
+
+def test_it_has_the_routes_of_the_template(document: dict[str, Any]) -> None:
+    described = {f"{method.upper()} {path}" for path, methods in document["paths"].items() for method in methods}
+    routed = {route.key for route in routes(load()) if route.path != "$default"}
+    assert described == routed
+
+
+def test_only_health_needs_no_token(document: dict[str, Any]) -> None:
+    for path, operations in document["paths"].items():
+        for operation in operations.values():
+            assert operation["security"] == ([] if path == "/v1/health" else [{"token": []}])
+
+
+def test_every_refusal_is_described_in_its_form(document: dict[str, Any]) -> None:
+    for path, operations in document["paths"].items():
+        for operation in operations.values():
+            for status, answer in operation["responses"].items():
+                if status in {"400", "403", "404", "409", "415", "500"}:
+                    assert "application/problem+json" in answer["content"], (path, status)
+            assert {"400", "413", "429", "500", "503"} <= operation["responses"].keys(), path
+            assert "422" not in operation["responses"], path
+
+
+def test_every_code_of_a_function_has_its_place(document: dict[str, Any]) -> None:
+    described = {
+        code
+        for operations in document["paths"].values()
+        for operation in operations.values()
+        for answer in operation["responses"].values()
+        for code in answer["content"].get("application/problem+json", {}).get("examples", {})
+    }
+    assert described <= set(codes())
+    assert described == {
+        "chunk_not_found",
+        "collection_already_exists",
+        "collection_not_found",
+        "document_not_found",
+        "duplicate_document",
+        "empty_content",
+        "ingest_interrupted",
+        "invalid_argument",
+        "not_configured",
+        "payload_too_large",
+        "stale_ranking",
+        "tenant_required",
+        "unavailable",
+        "unsupported_media_type",
+        "version_conflict",
+    }
+
+
+def test_every_body_and_answer_has_an_example(document: dict[str, Any]) -> None:
+    shown = {
+        content["schema"]["$ref"].rpartition("/")[2]
+        for operations in document["paths"].values()
+        for operation in operations.values()
+        for part in (operation.get("requestBody"), *operation["responses"].values())
+        if part
+        for content in part["content"].values()
+        if "$ref" in content["schema"]
+    }
+    assert shown - {"GatewayRefusal"} <= EXAMPLES.keys()
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_is_of_its_own_schema(document: dict[str, Any], name: str) -> None:
+    schema = {"$ref": f"#/components/schemas/{name}", "components": document["components"]}
+    Draft202012Validator(schema).validate(EXAMPLES[name])

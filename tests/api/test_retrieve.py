@@ -1,0 +1,169 @@
+"""Retrieve, compare and assemble over HTTP."""
+
+from typing import Any
+
+import pytest
+
+from core.model.ids import ChunkId, CollectionId, DocumentId
+from tests.api.conftest import Scan
+from tests.api.gateway import Api
+from tests.api.test_strictness import refused
+from tests.support.embedder import HashedEmbedder
+
+MISSING_COLLECTION = CollectionId.new(1_780_000_000_000, 1 << 30)
+MISSING_CHUNK = ChunkId.of(DocumentId.new(1_780_000_000_000, 1 << 40), 1, 0)
+TEXTS = ["A loom holds the warp.", "Yarn is spun from wool.", "Dye colours the yarn."]
+
+
+@pytest.fixture
+def filled(api: Api, collection: str) -> str:
+    for text in TEXTS:
+        answer = api.post(
+            f"/v1/collections/{collection}/documents", {"content": text, "title": text[:4], "source": "book"}
+        )
+        assert answer.status == 201, answer.text
+    return collection
+
+
+def test_the_nearest_chunks_come_first_and_say_where_they_are_from(api: Api, filled: str) -> None:
+    answer = api.post("/v1/retrieve", {"query": "loom warp", "collections": [filled], "top_k": 2})
+    assert answer.status == 200, answer.text
+    hits = answer.json["hits"]
+    assert [hit["rank"] for hit in hits] == [1, 2]
+    assert hits[0]["chunk"]["text"] == TEXTS[0]
+    assert hits[0]["score"] >= hits[1]["score"]
+    assert (hits[0]["hydrated"], hits[0]["orphaned"]) == (True, False)
+    assert (hits[0]["document"]["title"], hits[0]["document"]["source"]) == ("A lo", "book")
+    assert hits[0]["chunk"]["lineage"]["total_chunks"] == 1
+    assert (answer.json["score"], answer.json["strategy"], answer.json["reason"]) == ("cosine", "similarity", None)
+
+
+def test_a_short_answer_says_why(api: Api, filled: str) -> None:
+    assert api.post("/v1/retrieve", {"query": "loom"}).json["reason"]["code"] == "fewer_than_top_k"
+    high = api.post("/v1/retrieve", {"query": "nothing alike", "min_score": 0.99}).json
+    assert (high["hits"], high["reason"]["code"]) == ([], "below_min_score")
+    empty = api.as_tenant("other").post("/v1/retrieve", {"query": "loom"}).json
+    assert (empty["hits"], empty["reason"]["code"]) == ([], "no_documents")
+
+
+BAD_QUERIES = [
+    ({}, "query"),
+    ({"query": ""}, "query"),
+    ({"query": "   "}, "query"),
+    ({"query": 5}, "query"),
+    ({"query": "x" * 8193}, "query"),
+    ({"query": "a", "top_k": 0}, "top_k"),
+    ({"query": "a", "top_k": 101}, "top_k"),
+    ({"query": "a", "top_k": -1}, "top_k"),
+    ({"query": "a", "top_k": "10"}, "top_k"),
+    ({"query": "a", "top_k": "ten"}, "top_k"),
+    ({"query": "a", "top_k": True}, "top_k"),
+    ({"query": "a", "top_k": 1.0}, "top_k"),
+    ({"query": "a", "top_k": None}, "top_k"),
+    ({"query": "a", "top_k": 10**30}, "top_k"),
+    ({"query": "a", "min_score": "0.5"}, "min_score"),
+    ({"query": "a", "min_score": True}, "min_score"),
+    ({"query": "a", "strategy": "hybrid"}, "strategy"),
+    ({"query": "a", "strategy": "mmr"}, "strategy"),
+    ({"query": "a", "strategy": ""}, "strategy"),
+    ({"query": "a", "collections": []}, "collections"),
+    ({"query": "a", "collections": "x"}, "collections"),
+    ({"query": "a", "collections": ["x"]}, "collections.0"),
+    ({"query": "a", "collections": [MISSING_COLLECTION, MISSING_COLLECTION]}, "collections"),
+    ({"query": "a", "filter": {"year": 2024}}, "filter"),
+    ({"query": "a", "options": {}}, "options"),
+    ({"query": "a", "assemble": {}}, "assemble"),
+    ({"query": "a", "tenant": "other"}, "tenant"),
+]
+
+
+@pytest.mark.parametrize("path", ["/v1/retrieve", "/v1/compare"])
+@pytest.mark.parametrize(("body", "field"), BAD_QUERIES)
+def test_a_wrong_question_is_refused_before_it_is_embedded(
+    api: Api, scan: Scan, hashed: HashedEmbedder, path: str, body: dict[str, Any], field: str
+) -> None:
+    before = scan()
+    refused(api.post(path, body), 400, "invalid_argument", field)
+    assert hashed.calls == 0
+    assert scan() == before
+
+
+@pytest.mark.parametrize("path", ["/v1/retrieve", "/v1/compare"])
+def test_an_infinite_min_score_is_refused(api: Api, path: str) -> None:
+    refused(api.call("POST", path, raw=b'{"query": "a", "min_score": 1e999}'), 400, "invalid_argument", "min_score")
+
+
+@pytest.mark.parametrize("path", ["/v1/retrieve", "/v1/compare"])
+def test_a_missing_or_foreign_collection_is_not_found_before_anything_is_embedded(
+    api: Api, filled: str, hashed: HashedEmbedder, path: str
+) -> None:
+    calls = hashed.calls
+    missing = api.post(path, {"query": "loom", "collections": [MISSING_COLLECTION]})
+    foreign = api.as_tenant("other").post(path, {"query": "loom", "collections": [filled]})
+    refused(missing, 404, "collection_not_found")
+    assert foreign.text == missing.text
+    assert hashed.calls == calls
+
+
+def test_a_min_score_of_zero_or_a_whole_number_is_a_number(api: Api, filled: str) -> None:
+    assert api.post("/v1/retrieve", {"query": "loom", "min_score": 0}).status == 200
+    assert api.post("/v1/retrieve", {"query": "loom", "min_score": -1}).status == 200
+
+
+def test_a_comparison_without_a_retriever_is_one_search(api: Api, filled: str) -> None:
+    answer = api.post("/v1/compare", {"query": "loom warp", "collections": [filled], "top_k": 2})
+    assert answer.status == 200, answer.text
+    result = answer.json
+    assert (result["same_search"], result["reordered"], result["left_out"]) == (True, False, [])
+    assert [(hit["rank"], hit["vector_rank"]) for hit in result["hits"]] == [(1, 1), (2, 2)]
+    assert result["vector_matches"] == 3
+    assert result["window"] == 50
+
+
+def test_a_context_is_assembled_in_the_order_of_its_refs_with_citations(
+    api: Api, filled: str, hashed: HashedEmbedder
+) -> None:
+    hits = api.post("/v1/retrieve", {"query": "loom", "top_k": 3}).json["hits"]
+    calls = hashed.calls
+    refs = [{"chunk_id": hit["chunk"]["id"]} for hit in reversed(hits)]
+    answer = api.post("/v1/assemble", {"refs": refs})
+    assert answer.status == 200, answer.text
+    context = answer.json["context"]
+    assert context["context"].startswith("Relevant context:\n\n[1] ")
+    assert [citation["chunk_id"] for citation in context["citations"]] == [ref["chunk_id"] for ref in refs]
+    assert (context["max_tokens"], context["included"], context["first_excluded"]) == (4096, [0, 1, 2], -1)
+    assert [hit["chunk"]["id"] for hit in answer.json["hits"]] == [ref["chunk_id"] for ref in refs]
+    assert hashed.calls == calls
+
+
+def test_a_budget_that_nothing_fits_gives_an_empty_context(api: Api, filled: str) -> None:
+    [hit] = api.post("/v1/retrieve", {"query": "loom", "top_k": 1}).json["hits"]
+    answer = api.post("/v1/assemble", {"refs": [{"chunk_id": hit["chunk"]["id"]}], "max_tokens": 1}).json
+    assert (answer["context"]["context"], answer["context"]["total_tokens"]) == ("", 0)
+
+
+def test_a_gone_or_foreign_chunk_makes_the_ranking_stale(api: Api, filled: str) -> None:
+    [hit] = api.post("/v1/retrieve", {"query": "loom", "top_k": 1}).json["hits"]
+    missing = api.post("/v1/assemble", {"refs": [{"chunk_id": hit["chunk"]["id"]}, {"chunk_id": MISSING_CHUNK}]})
+    refused(missing, 409, "stale_ranking")
+    assert missing.json["chunk_id"] == MISSING_CHUNK
+    foreign = api.as_tenant("other").post("/v1/assemble", {"refs": [{"chunk_id": hit["chunk"]["id"]}]})
+    refused(foreign, 409, "stale_ranking")
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "refs"),
+        ({"refs": []}, "refs"),
+        ({"refs": [{"chunk_id": MISSING_CHUNK}] * 101}, "refs"),
+        ({"refs": [MISSING_CHUNK]}, "refs.0"),
+        ({"refs": [{"chunk_id": "x"}]}, "refs.0.chunk_id"),
+        ({"refs": [{"chunk_id": MISSING_CHUNK, "text": "x"}]}, "refs.0.text"),
+        ({"refs": [{"chunk_id": MISSING_CHUNK}], "max_tokens": "10"}, "max_tokens"),
+        ({"refs": [{"chunk_id": MISSING_CHUNK}], "expand": 1}, "expand"),
+        ({"refs": [{"chunk_id": MISSING_CHUNK}], "token_counter": "x"}, "token_counter"),
+    ],
+)
+def test_a_wrong_assembly_is_refused(api: Api, body: dict[str, Any], field: str) -> None:
+    refused(api.post("/v1/assemble", body), 400, "invalid_argument", field)
