@@ -13,6 +13,7 @@ from core.model.errors import ConfigurationError
 PREFIX = "WEFT_"
 KIB = 1024
 MIB = 1024 * KIB
+DAY_S = 24 * 3600
 
 
 class Settings(Model):
@@ -54,8 +55,8 @@ class Settings(Model):
     object_bytes: int = Field(default=10 * MIB, ge=1)
     answer_bytes: int = Field(default=5 * MIB, ge=64 * KIB, le=5 * MIB)
     call_seconds: int = Field(default=25, ge=1, le=29)
-    stalled_after_s: int = Field(default=15 * 60)
-    writer_life_s: int = Field(default=20 * 60, ge=60)
+    stalled_after_s: int = Field(default=15 * 60, le=30 * DAY_S)
+    writer_life_s: int = Field(default=20 * 60, ge=60, le=30 * DAY_S)
     batch_size: int = Field(default=100)
     recovery_interval_s: int = Field(default=0)
     reconcile_interval_h: int = Field(default=24, ge=1)
@@ -65,7 +66,7 @@ class Settings(Model):
     @model_validator(mode="before")
     @classmethod
     def _empty_is_absent(cls, values: dict[str, str]) -> dict[str, str]:
-        return {name: value for name, value in values.items() if value != ""}
+        return {name: value for name, value in values.items() if value != "" or name not in cls.model_fields}
 
     @classmethod
     def read(cls, environ: Mapping[str, str]) -> Self:

@@ -9,7 +9,8 @@ from core.model.base import Model, Timestamp
 from core.model.ids import CollectionId
 from core.model.tenant import Tenant
 
-CollectionName = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=256)]
+# The longest whose UTF-8 is sure to fit into a table key.
+CollectionName = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=250)]
 Description = Annotated[str, StringConstraints(max_length=4096)]
 Metadata = Annotated[
     dict[

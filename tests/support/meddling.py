@@ -1,0 +1,125 @@
+"""Ways to look into the engine and to meddle with it in the middle of its work."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from core.model.collection import VectorSpace
+from core.model.errors import Unavailable
+from core.model.ids import ChunkId
+from core.model.tenant import Tenant
+from core.observe import HOOKS
+from core.vectors.embedded import EmbeddedVectorStore
+from core.vectors.types import VectorMatch, VectorQuery, VectorRecord
+
+Step = Callable[[], object]
+
+
+class CrashError(BaseException):
+    """The process dies: nothing in the engine catches this."""
+
+
+def crash() -> None:
+    """A step that ends the process where it is."""
+    raise CrashError
+
+
+class Recorder:
+    """An extension with every hook.
+
+    Attributes:
+        fired: each hook's name and details, in order.
+        on: what to do, once, the next time that a hook is fired.
+    """
+
+    name = "recorder"
+
+    def __init__(self) -> None:
+        self.fired: list[tuple[str, dict[str, Any]]] = []
+        self.on: dict[str, Step] = {}
+
+    def __getattr__(self, hook: str) -> Callable[..., None]:
+        if hook not in HOOKS:
+            raise AttributeError(hook)
+        return partial(self._record, hook)
+
+    def _record(self, hook: str, **details: Any) -> None:
+        self.fired.append((hook, details))
+        step = self.on.pop(hook, None)
+        if step is not None:
+            step()
+
+    @property
+    def hooks(self) -> list[str]:
+        """The names alone."""
+        return [hook for hook, _ in self.fired]
+
+    def of(self, hook: str) -> list[dict[str, Any]]:
+        """The details that one hook was fired with."""
+        return [details for name, details in self.fired if name == hook]
+
+
+class MeddlingVectors(EmbeddedVectorStore):
+    """The embedded store, in memory, with something in between.
+
+    Attributes:
+        before_write, before_delete, after_search: what to do, once, at the next call.
+        failing: names of functions that the store does not answer.
+        refuses: chunks of these documents cannot be deleted.
+        searches: the queries so far.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(None)
+        self.before_write: Step | None = None
+        self.before_delete: Step | None = None
+        self.after_search: list[Step] = []
+        self.failing: set[str] = set()
+        self.refuses: set[str] = set()
+        self.searches: list[VectorQuery] = []
+
+    def write(self, tenant: Tenant, space: VectorSpace, records: Sequence[VectorRecord]) -> None:
+        step, self.before_write = self.before_write, None
+        if step is not None:
+            step()
+        self._answer("write")
+        super().write(tenant, space, records)
+
+    def delete(self, tenant: Tenant, space: VectorSpace, chunk_ids: Sequence[ChunkId]) -> int:
+        step, self.before_delete = self.before_delete, None
+        if step is not None:
+            step()
+        self._answer("delete")
+        if self.refuses & {one.document_id for one in chunk_ids}:
+            raise Unavailable("The vector store does not answer")
+        return super().delete(tenant, space, chunk_ids)
+
+    def search(self, tenant: Tenant, space: VectorSpace, query: VectorQuery) -> list[VectorMatch]:
+        self._answer("search")
+        self.searches.append(query)
+        found = super().search(tenant, space, query)
+        if self.after_search:
+            self.after_search.pop(0)()
+        return found
+
+    def ping(self) -> None:
+        self._answer("ping")
+        super().ping()
+
+    def _answer(self, function: str) -> None:
+        if function in self.failing:
+            raise Unavailable("The vector store does not answer")
+
+
+class RecordedMetrics:
+    """Keeps what is measured: name, value, unit and dimensions."""
+
+    def __init__(self) -> None:
+        self.records: list[tuple[str, float, str, dict[str, str]]] = []
+
+    def record(self, name: str, value: float, unit: str, **dimensions: str) -> None:
+        self.records.append((name, value, unit, dimensions))
+
+    def of(self, name: str) -> list[float]:
+        """The values of one metric."""
+        return [value for one, value, _, _ in self.records if one == name]
