@@ -1,0 +1,84 @@
+"""How long ingest takes and where, and what one ingest of ten chunks and one retrieve ask of DynamoDB."""
+
+import time
+from functools import partial
+from typing import Any
+
+from core.model.hit import RetrieveQuery
+from core.text.types import LoadedText
+from tests.benchmarks.texts import Text, readmes
+from tests.benchmarks.workbench import CHUNK_OVERLAP, CHUNK_SIZE, TENANT, Workbench, workbench
+from tests.support.command import finish, parser
+
+CHUNKS = 10
+
+
+def main() -> None:
+    options = parser(__doc__)
+    options.add_argument("--chunks", type=int, default=10_000, help="ingest at least so many a round")
+    options.add_argument("--embedder", choices=["hashed", "minilm"], default="hashed")
+    given = options.parse_args()
+    with workbench(given.embedder) as bench:
+        answer = measure(bench, given.chunks * given.rounds)
+        answer["units"] = units(bench)
+    answer = {"embedder": given.embedder, "store": given.vectors, **answer}
+    finish(answer, held=True, quiet=given.json, show=partial(_show, answer))
+
+
+def measure(bench: Workbench, chunks: int) -> dict[str, Any]:
+    """Ingests real text, one document after the other."""
+    collection = bench.collection("benchmark")
+    bench.probe.reset()
+    start = time.perf_counter()
+    results = bench.fill(collection, chunks)
+    seconds = time.perf_counter() - start
+    count = sum(result.chunk_count for result in results)
+    spent = bench.probe.seconds
+    return {
+        "documents": len(results),
+        "chunks": count,
+        "seconds": round(seconds, 3),
+        "embed_seconds": round(spent["embedder"], 3),
+        "metadata_seconds": round(spent["dynamodb"], 3),
+        "vector_seconds": round(spent["vectors"], 3),
+        "chunks_per_s": round(count / seconds, 1),
+        "requests": bench.probe.by_service(),
+    }
+
+
+def units(bench: Workbench) -> dict[str, Any]:
+    """What DynamoDB would charge for one ingest of ten chunks, for one that replaces it, and for one retrieve."""
+    collection = bench.collection("units")
+    costs = {}
+    for name, text in zip(("ingest_10_chunks", "replace_10_chunks"), _of_ten_chunks(bench), strict=True):
+        result, costs[name] = bench.metered(partial(bench.ingest, collection, text))
+        assert result.chunk_count == CHUNKS, "the ingest that is measured has ten chunks"
+    query = RetrieveQuery(query="How is an item written?", collections=[collection.id], top_k=10)
+    found, retrieved = bench.metered(partial(bench.engine.retrieve, TENANT, query))
+    assert len(found.hits) == CHUNKS, "the retrieve that is measured has ten hits"
+    return {**costs, "retrieve_top_10": retrieved}
+
+
+def _of_ten_chunks(bench: Workbench) -> tuple[Text, Text]:
+    """Two texts of ten chunks under one key."""
+    whole = "\n\n".join(text.content for text in readmes())
+    counter = next(iter(bench.parts.embedders.values())).counter
+    splitter = bench.parts.splitters.find("recursive")
+    spans = splitter.split(LoadedText(text=whole), CHUNK_SIZE, CHUNK_OVERLAP, counter)
+    first, second = (whole[spans[at].start_index : spans[at + CHUNKS - 1].end_index] for at in (0, 2 * CHUNKS))
+    return Text("units.txt", first, "text/plain"), Text("units.txt", second, "text/plain")
+
+
+def _show(answer: dict[str, Any]) -> None:
+    rest = answer["seconds"] - sum(answer[f"{name}_seconds"] for name in ("embed", "metadata", "vector"))
+    print(f"{answer['chunks']} chunks of {answer['documents']} documents in {answer['seconds']} s")
+    print(f"  {answer['chunks_per_s']} chunks a second")
+    for name in ("embed", "metadata", "vector"):
+        print(f"  {answer[f'{name}_seconds']:8.3f} s {name}")
+    print(f"  {rest:8.3f} s the engine itself: reading, splitting, deciding")
+    for name, cost in answer["units"].items():
+        print(f"{name}: {cost['write_units']} write units, {cost['read_units']} read units, {cost['requests']}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,128 @@
+"""An engine on a DynamoDB in another process, with a probe at every store, and real text ingested into it."""
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from core.clock import SystemClock
+from core.embedding.models import find_model
+from core.embedding.onnx import OnnxEmbedder
+from core.embedding.types import Embedder
+from core.engine import Engine
+from core.metadata.dynamo import Table
+from core.model.collection import Collection, NewCollection
+from core.model.ingest import IngestInput, IngestResult
+from core.model.tenant import Tenant
+from core.parts import Parts
+from core.settings import Settings
+from core.text.loaders import Loaders
+from core.text.splitters import Splitters
+from infra.template import create_table
+from tests.benchmarks.probe import Probe, ProbedEmbedder, ProbedVectors, dynamodb_client
+from tests.benchmarks.texts import Text, texts
+from tests.benchmarks.units import Meter
+from tests.support.command import progress
+from tests.support.double import moto_process
+from tests.support.embedder import HashedEmbedder
+from tests.support.engines import TABLE
+
+if TYPE_CHECKING:
+    from types_boto3_dynamodb import DynamoDBClient
+
+T = TypeVar("T")
+
+TENANT = Tenant("acme")
+DIMENSIONS = 384
+"""As the embedded model has."""
+CHUNK_SIZE = 64
+CHUNK_OVERLAP = 8
+SECONDS_AN_INGEST = 600
+
+
+@dataclass
+class Workbench:
+    """An engine and its probes.
+
+    Attributes:
+        client: the engine's.
+        plain: another client, which nothing counts.
+    """
+
+    engine: Engine
+    parts: Parts
+    probe: Probe
+    vectors: ProbedVectors
+    client: "DynamoDBClient"
+    plain: "DynamoDBClient"
+
+    def collection(self, name: str) -> Collection:
+        return self.engine.collections.create(
+            TENANT, NewCollection(name=name, chunk_size=CHUNK_SIZE, chunk_overlap=CHUNK_OVERLAP)
+        )
+
+    def ingest(self, collection: Collection, text: Text) -> IngestResult:
+        given = IngestInput(
+            collection_id=collection.id,
+            content=text.content.encode(),
+            source_key=text.key,
+            source_type=text.media_type,
+        )
+        return self.engine.ingest.ingest(TENANT, given, self.parts.clock.monotonic() + SECONDS_AN_INGEST)
+
+    def metered(self, step: Callable[[], T]) -> tuple[T, dict[str, Any]]:
+        """What a step answers, and what DynamoDB would charge for it."""
+        meter = Meter(self.plain, TABLE)
+        with meter.watching(self.client):
+            answer = step()
+        return answer, meter.answer()
+
+    def fill(self, collection: Collection, chunks: int) -> list[IngestResult]:
+        """Ingests real text until there are at least so many chunks.
+
+        Raises:
+            ValueError: there is not that much text.
+        """
+        results: list[IngestResult] = []
+        count = 0
+        for text in progress(texts(), "Ingesting"):
+            result = self.ingest(collection, text)
+            results.append(result)
+            count += result.chunk_count
+            if count >= chunks:
+                return results
+        raise ValueError(f"There is text for {count} chunks and no more")
+
+
+def embedder_of(name: str, probe: Probe) -> Embedder:
+    """``hashed``: deterministic and quick; ``minilm``: the packaged model."""
+    embedder: Embedder = OnnxEmbedder(find_model(None)) if name == "minilm" else HashedEmbedder(dimensions=DIMENSIONS)
+    return ProbedEmbedder(embedder, probe)
+
+
+@contextmanager
+def workbench(embedder: str) -> Iterator[Workbench]:
+    """A workbench with an empty table and an empty vector store on disk."""
+    os.environ.update(AWS_ACCESS_KEY_ID="testing", AWS_SECRET_ACCESS_KEY="testing", POWERTOOLS_METRICS_DISABLED="true")
+    with moto_process() as url, tempfile.TemporaryDirectory() as folder:
+        probe = Probe()
+        client = dynamodb_client(url, probe)
+        plain = dynamodb_client(url)
+        create_table(plain, TABLE)
+        clock = SystemClock()
+        vectors = ProbedVectors(Path(folder) / "vectors.sqlite", probe)
+        stage = embedder_of(embedder, probe)
+        parts = Parts(
+            settings=Settings(table=TABLE, embedder="none", vectors="none"),
+            clock=clock,
+            table=Table(client, TABLE, clock),
+            loaders=Loaders(),
+            splitters=Splitters(),
+            embedders={stage.space.model: stage},
+            vectors=vectors,
+        )
+        yield Workbench(Engine(parts), parts, probe, vectors, client, plain)
+        vectors.close()
