@@ -15,7 +15,6 @@ WRITE = {
     "dynamodb:UpdateItem",
     "dynamodb:DeleteItem",
     "dynamodb:BatchWriteItem",
-    "dynamodb:ConditionCheckItem",
 }
 LOGS = {"Logs": {"logs:CreateLogStream", "logs:PutLogEvents"}}
 MODEL = {f"arn:${{AWS::Partition}}:bedrock:${{AWS::Region}}::foundation-model/{bedrock.MODEL}": {"bedrock:InvokeModel"}}
