@@ -95,6 +95,8 @@ class Attempt:
             after = self._outcome()
             if after is None:
                 self._discard()
+                if isinstance(error, WeftError):
+                    error.extras["document_id"] = self._head.document_id
                 raise
             result = after
         self._purge_older()
@@ -116,9 +118,6 @@ class Attempt:
         self._stage = "load"
         self._heartbeat()
         loaded = plan.loader.load(plan.given.content, plan.charset)
-        attributes = {**loaded.attributes, **plan.given.attributes}
-        title = plan.given.title or loaded.title[:MAX_TITLE]
-        self._info = self._info.model_copy(update={"title": title, "attributes": attributes})
         self._stage = "chunk"
         chunks = chunk_document(
             loaded,
@@ -126,12 +125,14 @@ class Attempt:
             attempt=self._head.attempt,
             collection_id=self._head.collection_id,
             origin=plan.given.source or plan.given.source_key or "",
-            attributes=attributes,
+            attributes=plan.given.attributes,
             splitter=plan.splitter,
             size=plan.collection.chunk_size,
             overlap=plan.collection.chunk_overlap,
             counter=plan.embedder.counter,
         )
+        title = plan.given.title or loaded.title[:MAX_TITLE]
+        self._info = self._info.model_copy(update={"title": title, "attributes": chunks[0].attributes})
         self._fire("ingest_chunked", chunks=len(chunks))
         self._heartbeat(reserve=len(chunks))
         self._reserved = len(chunks)
@@ -177,13 +178,22 @@ class Attempt:
                 raise LostError
             return settled
         self._check_time()
+        self._head = head  # its number may have risen since it began
         if source is not None and source.current_number > head.number:
             self._parts.transitions.overtaken(head)
             return superseded(head.document_id, source)
-        info = self._info if self._info != self._begun_with else None
         self._replaced = [source.current.document_id] if source and source.current else []
-        self._parts.transitions.swap(head, chunk_count=chunk_count, info=info, read=source)
+        self._make_ready(chunk_count, source)
         return self._ready(chunk_count)
+
+    def _make_ready(self, chunk_count: int, source: Source | None) -> None:
+        info = self._info if self._info != self._begun_with else None
+        try:
+            self._parts.transitions.swap(self._head, chunk_count=chunk_count, info=info, read=source)
+        except ConditionFailed:
+            if not self._parts.is_active(self._head.tenant, self._head.collection_id):
+                raise LostError from None  # the gates are closed, and never open again
+            raise
 
     # -- what became of it -------------------------------------------------------------------------
 

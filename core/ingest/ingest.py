@@ -1,6 +1,8 @@
 """Ingest: from check to swap, one document or a batch."""
 
-from collections.abc import Sequence
+import logging
+import traceback
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import groupby
@@ -10,7 +12,7 @@ from core.clock import Lifetime, new_id
 from core.ingest.attempt import Attempt, Plan, failure_of, mark_failed, superseded
 from core.ingest.decide import Join, Late, Unchanged, Version, decide
 from core.ingest.fingerprint import content_hash, fingerprint_of
-from core.metadata.dynamo import Conflict, settle
+from core.metadata.dynamo import ConditionFailed, Conflict, settle
 from core.metadata.rows import CollectionRow, Head, Info, Source
 from core.metadata.transitions import next_version
 from core.model.document import DocumentState, Failure, source_id
@@ -18,14 +20,17 @@ from core.model.errors import (
     DuplicateDocument,
     EmptyContent,
     IngestInterrupted,
+    InternalError,
     InvalidArgument,
     Unavailable,
     WeftError,
 )
-from core.model.ids import MAX_ATTEMPT, DocumentId
+from core.model.ids import MAX_ATTEMPT, CollectionId, DocumentId
 from core.model.ingest import BatchItem, IngestInput, IngestResult
 from core.model.tenant import Tenant
 from core.parts import Parts
+
+logger = logging.getLogger(__name__)
 
 MAX_WORK = 16
 MAX_INFO_BYTES = 64 * 1024
@@ -56,6 +61,8 @@ class IngestService:
                 has failed and says why.
         """
         with self._parts.timed("ingest"):
+            if self._parts.clock.monotonic() >= deadline:
+                raise Unavailable("The time was over before this document's turn; send it again")
             plan = self._plan(tenant, given, deadline)
             step = self._settle_keyed if given.source_key is not None else self._settle_unkeyed
             life = Lifetime(self._parts.clock, self._parts.writer_life)
@@ -73,10 +80,21 @@ class IngestService:
             CollectionNotFound: missing, another tenant's, or being deleted.
         """
         collection = self._parts.collection(tenant, given.collection_id)
-        return settle(self._parts.clock, partial(self._record_refusal, tenant, given, error, collection))
+        failure = failure_of("check", error)
+        result = settle(self._parts.clock, partial(self._record_refusal, tenant, given, failure, collection))
+        if result.state == DocumentState.FAILED:
+            self._fire_failed(tenant, given.collection_id, result.document_id, failure)
+        return result
+
+    def _fire_failed(
+        self, tenant: Tenant, collection_id: CollectionId, document_id: DocumentId | None, failure: Failure
+    ) -> None:
+        self._parts.extensions.fire(
+            "ingest_failed", tenant=tenant, collection_id=collection_id, document_id=document_id, failure=failure
+        )
 
     def _record_refusal(
-        self, tenant: Tenant, given: IngestInput, error: WeftError, collection: CollectionRow
+        self, tenant: Tenant, given: IngestInput, failure: Failure, collection: CollectionRow
     ) -> IngestResult:
         read = self._source(tenant, given)
         version = Version.of(given.source_version, given.version_sequence)
@@ -84,12 +102,19 @@ class IngestService:
             return superseded(None, read)
         hashed = content_hash(given.content)
         head, info = self._new_rows(tenant, given, collection, hashed, hashed, read.next_number)
-        head = head.model_copy(update={"state": DocumentState.FAILED, "error": failure_of("check", error)})
+        head = head.model_copy(update={"state": DocumentState.FAILED, "error": failure})
         source = read.model_copy(update={"next_number": read.next_number + 1})
         if version is not None:
             source = source.model_copy(update={"seen": version.seen(head.number, hashed)})
-        self._parts.transitions.begin_keyed(head, info, read, source)
+        self._begin(head, partial(self._parts.transitions.begin_keyed, head, info, read, source))
         return IngestResult(document_id=head.document_id, chunk_count=0, state=head.state)
+
+    def _begin(self, head: Head, transaction: Callable[[], None]) -> None:
+        try:
+            transaction()
+        except ConditionFailed:
+            self._parts.collection(head.tenant, head.collection_id)  # its gates may have closed since the check
+            raise
 
     def _source(self, tenant: Tenant, given: IngestInput) -> Source:
         """The source's row, or what it is before its first version."""
@@ -127,12 +152,14 @@ class IngestService:
     def _one_of_batch(self, tenant: Tenant, item: IngestInput | WeftError, deadline: float) -> BatchItem:
         if isinstance(item, WeftError):
             return item
-        if self._parts.clock.monotonic() >= deadline:
-            return Unavailable("The batch's time was over before this document's turn; send it again")
         try:
             return self.ingest(tenant, item, deadline)
         except WeftError as error:
             return error
+        except Exception as error:  # noqa: BLE001 - one document's defect takes no other's answer away
+            stack = "".join(traceback.format_tb(error.__traceback__))
+            logger.error("Unexpected %s in a batch:\n%s", type(error).__name__, stack)  # noqa: TRY400 - no message: it may hold text of the document
+            return InternalError("Something went wrong on our side; the log says what")
 
     # -- check -------------------------------------------------------------------------------------
 
@@ -248,7 +275,7 @@ class IngestService:
         if version is not None:
             seen = version.seen(head.number, plan.content_hash)
             source = source.model_copy(update={"seen": seen})
-        self._parts.transitions.begin_keyed(head, info, read, source)
+        self._begin(head, partial(self._parts.transitions.begin_keyed, head, info, read, source))
         return head, info
 
     # -- unkeyed -----------------------------------------------------------------------------------
@@ -263,7 +290,7 @@ class IngestService:
             if head.state.in_progress:
                 return self._join(plan, head, info)
         head, info = self._plan_rows(plan, number=0)
-        self._parts.transitions.begin_unkeyed(head, info, holder)
+        self._begin(head, partial(self._parts.transitions.begin_unkeyed, head, info, holder))
         return head, info
 
     # -- both --------------------------------------------------------------------------------------
@@ -315,7 +342,9 @@ class IngestService:
         if head.attempt == MAX_ATTEMPT:
             detail = f"{MAX_ATTEMPT} attempts at this document have died; its content may be what stops them"
             failure = Failure(stage="claim", code=IngestInterrupted.code, detail=detail)
-            mark_failed(self._parts, head, failure, cutoff)
+            if not mark_failed(self._parts, head, failure, cutoff):
+                raise Conflict("the document has changed since it was read")
+            self._fire_failed(head.tenant, head.collection_id, head.document_id, failure)
             raise IngestInterrupted(detail, document_id=head.document_id)
         return self._parts.transitions.claim(head, plan.writer, cutoff), info
 

@@ -140,6 +140,12 @@ class UnsupportedMediaType(WeftError):
     code, status, title = "unsupported_media_type", 415, "Unsupported media type"
 
 
+class InternalError(WeftError):
+    """A defect, and the log has it whole. Stands in a batch for one document; the others go on."""
+
+    code, status, title = "internal_error", 500, "Internal error"
+
+
 class NotConfigured(WeftError):
     """A part of the engine that the call needs is not configured."""
 

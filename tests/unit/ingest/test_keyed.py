@@ -1,0 +1,306 @@
+"""Ingest with a source key: an upsert of that source."""
+
+import hashlib
+
+import pytest
+
+from core.model.document import DocumentState, source_id
+from core.model.errors import (
+    CollectionNotFound,
+    DocumentNotFound,
+    EmptyContent,
+    InvalidArgument,
+    Unavailable,
+    UnsupportedMediaType,
+)
+from core.model.ids import CollectionId
+from core.model.ingest import IngestInput
+from core.model.page import PageRequest
+from tests.support.books import check_books
+from tests.support.engines import ACME, GLOBEX, World
+from tests.support.meddling import Recorder
+
+ALL = PageRequest(limit=100)
+
+
+def test_a_document_is_ready_when_its_ingest_answers(world: World) -> None:
+    collection = world.collection()
+    result = world.ingest(
+        collection,
+        "the quick brown fox",
+        source_key="fox",
+        title="Fox",
+        source="https://example.org/fox",
+        metadata={"team": "red"},
+        attributes={"year": 2020, "score": 0.5},
+        source_version="A",
+    )
+    assert (result.state, result.chunk_count) == (DocumentState.READY, 1)
+    assert (result.unchanged, result.replaced, result.superseded_by) == (False, [], None)
+    assert result.document_id is not None
+    found = world.engine.documents.get(ACME, result.document_id)
+    assert (found.id, found.collection_id, found.tenant) == (result.document_id, collection.id, ACME)
+    assert (found.title, found.source, found.source_type) == ("Fox", "https://example.org/fox", "text/plain")
+    assert (found.source_key, found.source_id, found.source_version) == ("fox", source_id("fox"), "A")
+    assert found.content_hash == hashlib.sha256(b"the quick brown fox").hexdigest()
+    assert (found.state, found.error, found.chunk_count) == (DocumentState.READY, None, 1)
+    assert (found.metadata, found.attributes) == ({"team": "red"}, {"year": 2020, "score": 0.5})
+    check_books(world)
+
+
+def test_the_same_content_again_embeds_nothing(world: World) -> None:
+    collection = world.collection()
+    first = world.ingest(collection, "same", source_key="a")
+    calls = world.embedder.calls
+    again = world.ingest(collection, "same", source_key="a")
+    assert (again.unchanged, again.document_id, again.chunk_count) == (True, first.document_id, 1)
+    assert again.state == DocumentState.READY
+    assert world.embedder.calls == calls
+    check_books(world)
+
+
+def test_unchanged_content_with_other_words_about_it_changes_the_row_in_place(world: World) -> None:
+    collection = world.collection()
+    first = world.ingest(collection, "same", source_key="a", title="Old", source="old", metadata={"k": "1"})
+    world.clock.advance(5)
+    again = world.ingest(collection, "same", source_key="a", title="New", source="new", metadata={"k": "2"})
+    assert (again.unchanged, again.document_id) == (True, first.document_id)
+    assert first.document_id is not None
+    found = world.engine.documents.get(ACME, first.document_id)
+    assert (found.title, found.source, found.metadata) == ("New", "new", {"k": "2"})
+    assert found.updated_at == world.clock.now()
+    chunk = world.engine.documents.list_chunks(ACME, ALL, collection_id=collection.id).items[0]
+    assert chunk.origin == "new"
+
+
+def test_what_an_unchanged_ingest_does_not_say_stays(world: World) -> None:
+    collection = world.collection()
+    first = world.ingest(collection, "same", source_key="a", title="Old", metadata={"k": "1"})
+    world.ingest(collection, "same", source_key="a")
+    assert first.document_id is not None
+    found = world.engine.documents.get(ACME, first.document_id)
+    assert (found.title, found.metadata) == ("Old", {"k": "1"})
+
+
+def test_other_attributes_are_a_new_version(world: World) -> None:
+    collection = world.collection()
+    first = world.ingest(collection, "same", source_key="a", attributes={"year": 2020})
+    second = world.ingest(collection, "same", source_key="a", attributes={"year": 2021})
+    assert (second.unchanged, second.replaced) == (False, [first.document_id])
+
+
+@pytest.mark.parametrize(("one", "other"), [(True, 1), (1, 1.0), ("1", 1), ([], "")])
+def test_attributes_that_only_look_alike_are_other_attributes(world: World, one: object, other: object) -> None:
+    collection = world.collection()
+    world.ingest(collection, "same", source_key="a", attributes={"value": one})
+    assert not world.ingest(collection, "same", source_key="a", attributes={"value": other}).unchanged
+
+
+def test_the_order_of_attributes_does_not_matter(world: World) -> None:
+    collection = world.collection()
+    world.ingest(collection, "same", source_key="a", attributes={"x": 1, "y": 2})
+    assert world.ingest(collection, "same", source_key="a", attributes={"y": 2, "x": 1}).unchanged
+
+
+def test_the_same_bytes_read_in_another_way_are_a_new_version(world: World) -> None:
+    collection = world.collection()
+    first = world.ingest(collection, "# same", source_key="a", source_type="text/plain")
+    second = world.ingest(collection, "# same", source_key="a", source_type="text/markdown")
+    assert second.replaced == [first.document_id]
+
+
+def test_new_content_replaces_the_old_and_leaves_nothing_of_it(world: World, recorder: Recorder) -> None:
+    collection = world.collection()
+    first = world.ingest(collection, "first words", source_key="a")
+    second = world.ingest(collection, "second words", source_key="a")
+    assert second.replaced == [first.document_id]
+    assert first.document_id is not None
+    with pytest.raises(DocumentNotFound):
+        world.engine.documents.get(ACME, first.document_id)
+    texts = [chunk.text for chunk in world.engine.documents.list_chunks(ACME, ALL, collection_id=collection.id).items]
+    assert texts == ["second words"]
+    assert world.vector_count() == 1
+    check_books(world)
+
+
+def test_an_old_content_that_comes_back_is_a_new_version(world: World) -> None:
+    collection = world.collection()
+    first = world.ingest(collection, "one", source_key="a")
+    second = world.ingest(collection, "two", source_key="a")
+    third = world.ingest(collection, "one", source_key="a")
+    assert third.document_id not in (first.document_id, second.document_id)
+    assert third.replaced == [second.document_id]
+    check_books(world)
+
+
+def test_sources_of_other_keys_collections_and_tenants_do_not_touch_each_other(world: World) -> None:
+    here, there = world.collection("here"), world.collection("there")
+    foreign = world.collection("here", tenant=GLOBEX)
+    answers = [
+        world.ingest(here, "same", source_key="a"),
+        world.ingest(here, "same", source_key="A"),
+        world.ingest(here, "same", source_key=" a"),
+        world.ingest(there, "same", source_key="a"),
+        world.ingest(foreign, "same", tenant=GLOBEX, source_key="a"),
+    ]
+    assert all(one.replaced == [] and not one.unchanged for one in answers)
+    assert len({one.document_id for one in answers}) == 5
+    check_books(world)
+
+
+def test_a_keyed_document_is_no_duplicate_of_an_unkeyed_one(world: World) -> None:
+    collection = world.collection()
+    world.ingest(collection, "same")
+    assert world.ingest(collection, "same", source_key="a").state == DocumentState.READY
+    assert world.ingest(collection, "same", source_key="b").state == DocumentState.READY
+
+
+def test_the_documents_own_title_stands_where_the_caller_gives_none(world: World) -> None:
+    collection = world.collection()
+    content = "---\ntitle: Own\nyear: 2020\n---\nbody"
+    own = world.ingest(collection, content, source_key="a", source_type="text/markdown")
+    told = world.ingest(
+        collection, content, source_key="b", source_type="text/markdown", title="Told", attributes={"year": 1}
+    )
+    assert own.document_id is not None
+    assert told.document_id is not None
+    found = world.engine.documents.get(ACME, own.document_id)
+    assert (found.title, found.attributes) == ("Own", {"year": 2020})
+    found = world.engine.documents.get(ACME, told.document_id)
+    assert (found.title, found.attributes) == ("Told", {"year": 1})
+
+
+def test_attributes_of_caller_and_document_together_are_at_most_64_and_can_be_read_again(world: World) -> None:
+    collection = world.collection()
+    front = "\n".join(f"own{number}: {number}" for number in range(60))
+    result = world.ingest(
+        collection,
+        f"---\n{front}\n---\nbody",
+        source_key="a",
+        source_type="text/markdown",
+        attributes={f"told{number}": number for number in range(60)},
+    )
+    assert result.document_id is not None
+    found = world.engine.documents.get(ACME, result.document_id).attributes
+    assert len(found) == 64
+    assert {f"told{number}" for number in range(60)} <= found.keys(), "the caller's come first"
+    chunk = world.engine.documents.list_chunks(ACME, ALL, document_id=result.document_id).items[0]
+    assert chunk.attributes == found
+
+
+# -- the check before anything is written -------------------------------------------------------------
+
+
+def given(world: World, **fields: object) -> IngestInput:
+    known = {"collection_id": CollectionId.new(1, 1), "content": b"text", **fields}
+    return IngestInput.model_validate(known)
+
+
+@pytest.mark.parametrize(
+    ("fields", "error"),
+    [
+        ({"content": b""}, EmptyContent),
+        ({"content": b" \n\t "}, EmptyContent),
+        ({"content": b"\xff\xfe\xff"}, UnsupportedMediaType),
+        ({"content": b"bin\x00ary"}, UnsupportedMediaType),
+        ({"source_type": "application/pdf"}, UnsupportedMediaType),
+        ({"source_type": ""}, UnsupportedMediaType),
+        ({"source_type": "text/plain; charset=klingon"}, UnsupportedMediaType),
+        ({"source_version": "1"}, InvalidArgument),
+        ({"metadata": {f"k{number}": "x" * 4096 for number in range(17)}}, InvalidArgument),
+        ({"attributes": {"a": ["x" * 1024] * 64, "b": 1}}, InvalidArgument),
+    ],
+)
+def test_what_can_never_be_ingested_is_refused_before_anything_is_written(
+    world: World, fields: dict[str, object], error: type[Exception]
+) -> None:
+    collection = world.collection()
+    before = world.rows()
+    with pytest.raises(error):
+        world.engine.ingest.ingest(ACME, given(world, collection_id=collection.id, **fields), world.deadline())
+    assert world.rows() == before
+    assert world.embedder.calls == 0
+
+
+def test_another_tenants_collection_reads_as_not_found_before_anything_is_written(world: World) -> None:
+    collection = world.collection(tenant=GLOBEX)
+    before = world.rows()
+    with pytest.raises(CollectionNotFound) as foreign:
+        world.ingest(collection, "text", source_key="a")
+    with pytest.raises(CollectionNotFound) as missing:
+        world.ingest(CollectionId.new(1, 1), "text", source_key="a")
+    assert str(foreign.value) == str(missing.value)
+    assert world.rows() == before
+    assert world.embedder.calls == 0
+
+
+def test_nothing_is_begun_after_the_deadline(world: World) -> None:
+    collection = world.collection()
+    before = world.rows()
+    with pytest.raises(Unavailable):
+        world.engine.ingest.ingest(ACME, given(world, collection_id=collection.id), world.clock.monotonic())
+    assert world.rows() == before
+
+
+def test_the_hooks_of_an_ingest_come_in_its_order_and_name_tenant_and_document(
+    world: World, recorder: Recorder
+) -> None:
+    collection = world.collection()
+    result = world.ingest(collection, "one two", source_key="a")
+    fired = [(hook, details) for hook, details in recorder.fired if hook.startswith("ingest_")]
+    assert [hook for hook, _ in fired] == ["ingest_started", "ingest_chunked", "ingest_embedded", "ingest_completed"]
+    assert {(details["tenant"], details["document_id"]) for _, details in fired} == {(ACME, result.document_id)}
+    assert fired[-1][1]["result"] == result
+
+
+def test_at_the_hook_of_its_start_a_document_is_pending_and_then_processing(world: World, recorder: Recorder) -> None:
+    collection = world.collection()
+    states = []
+
+    def look() -> None:
+        states.append(world.engine.documents.list(ACME, ALL).items[0].state)
+
+    recorder.on = dict.fromkeys(("ingest_started", "ingest_chunked", "ingest_embedded", "ingest_completed"), look)
+    world.ingest(collection, "text", source_key="a")
+    assert states == ["pending", "processing", "processing", "ready"]
+
+
+def test_a_hook_that_raises_changes_nothing(world: World, recorder: Recorder) -> None:
+    def fail() -> None:
+        raise RuntimeError("an extension's own trouble")
+
+    recorder.on = dict.fromkeys(("collection_created", "ingest_started", "ingest_chunked", "ingest_completed"), fail)
+    collection = world.collection()
+    assert world.ingest(collection, "text", source_key="a").state == DocumentState.READY
+    assert recorder.on == {}, "every hook was fired"
+    check_books(world)
+
+
+def test_a_version_on_its_way_in_is_not_served(world: World, recorder: Recorder) -> None:
+    collection = world.collection()
+    world.ingest(collection, "old words", source_key="a")
+    seen: list[list[str]] = []
+
+    def look() -> None:
+        chunks = world.engine.documents.list_chunks(ACME, ALL, collection_id=collection.id).items
+        seen.append([chunk.text for chunk in chunks])
+
+    recorder.on = {"ingest_embedded": look}
+    world.ingest(collection, "new words", source_key="a")
+    look()
+    assert seen == [["old words"], ["new words"]]
+
+
+def test_a_long_document_sends_heartbeats_between_its_batches(world: World) -> None:
+    collection = world.collection(chunk_size=1, chunk_overlap=0)
+    beats: set[object] = set()
+    embed = world.embedder.embed
+
+    def slow(texts: list[str]) -> object:
+        beats.update(row["heartbeat"]["S"] for row in world.rows() if row["sk"]["S"] == "HEAD")
+        world.clock.advance(60)
+        return embed(texts)
+
+    world.embedder.embed = slow  # type: ignore[assignment,method-assign]  # the same embedder, with time passing
+    world.ingest(collection, " ".join(f"w{number}" for number in range(130)), source_key="a")
+    assert len(beats) == 3, "one for each batch but the last is sent while the next one waits"
