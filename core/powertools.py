@@ -8,6 +8,7 @@ from typing import Any
 from aws_lambda_powertools import Logger, single_metric
 from aws_lambda_powertools.logging.utils import copy_config_to_registered_loggers
 from aws_lambda_powertools.metrics import MetricUnit
+from aws_lambda_powertools.metrics.functions import is_metrics_disabled
 from botocore.exceptions import ParamValidationError
 
 NAMESPACE = "Weft"
@@ -29,6 +30,8 @@ class PowertoolsMetrics:
     """
 
     def record(self, name: str, value: float, unit: str, **dimensions: str) -> None:
+        if is_metrics_disabled():  # single_metric, alone in Powertools, does not look
+            return
         with single_metric(name=name, unit=MetricUnit(unit), value=value, namespace=NAMESPACE) as metric:
             for key, text in dimensions.items():
                 if key != "tenant":
