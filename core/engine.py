@@ -1,5 +1,6 @@
 """The engine: the services of the rooms put together."""
 
+import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,6 @@ from core.ingest.ingest import IngestService
 from core.ingest.uploads import UploadService
 from core.model.component import Component, Components, Health, TenantFilter
 from core.model.context import AssembledContext, AssembledRefs, ChunkRef
-from core.model.errors import WeftError
 from core.model.hit import Hit, ScoreKind
 from core.model.tenant import Tenant
 from core.parts import Parts
@@ -21,6 +21,8 @@ from core.retrieval.retrieve import RetrievalService
 
 if TYPE_CHECKING:
     from types_boto3_s3 import S3Client
+
+logger = logging.getLogger(__name__)
 
 
 class Engine:
@@ -77,7 +79,8 @@ class Engine:
             try:
                 ping()
                 answers[name] = "ok"
-            except WeftError:
+            except Exception as error:  # noqa: BLE001 - whatever a store raises, it does not answer
+                logger.warning("The %s store fails: %s", name, type(error).__name__)
                 answers[name] = "failing"
         status = "ok" if set(answers.values()) == {"ok"} else "failing"
         return Health(status=status, stores=answers)

@@ -3,6 +3,8 @@
 import os
 from collections.abc import Iterable, Sequence
 from functools import cache
+from threading import Lock
+from typing import TYPE_CHECKING
 
 import boto3
 from botocore.config import Config
@@ -18,10 +20,21 @@ from core.text.loaders import Loaders
 from core.text.splitters import Splitters
 from core.vectors.types import VectorStore
 
+if TYPE_CHECKING:
+    from types_boto3_s3 import S3Client
+
 # The engine decides again after a failed write, so the client need not try for long.
 _DYNAMODB = Config(connect_timeout=2, read_timeout=5, retries={"mode": "standard", "max_attempts": 4})
-# Signature version 4 alone covers an upload's headers.
-_S3 = Config(signature_version="s3v4", connect_timeout=2, read_timeout=20, retries={"mode": "standard"})
+# Signature version 4 alone covers an upload's headers, and only a virtual host is the region's own: the global one
+# redirects uploads to a new bucket, where the signature is not valid.
+_S3 = Config(
+    signature_version="s3v4",
+    s3={"addressing_style": "virtual"},
+    connect_timeout=2,
+    read_timeout=20,
+    retries={"mode": "standard"},
+)
+_building = Lock()
 
 
 def build_engine(
@@ -49,12 +62,22 @@ def build_engine(
         extensions=extensions,
         metrics=metrics,
     )
-    return Engine(parts, boto3.client("s3", config=_S3) if settings.bucket else None)
+    return Engine(parts, s3_client() if settings.bucket else None)
+
+
+def s3_client() -> "S3Client":
+    """A client that signs uploads and reads objects."""
+    return boto3.client("s3", config=_S3)
+
+
+def engine_from_environment() -> Engine:
+    """The one engine of this process, with Powertools' metrics."""
+    with _building:
+        return _engine_of_process()
 
 
 @cache
-def engine_from_environment() -> Engine:
-    """The one engine of this process, with Powertools' metrics."""
+def _engine_of_process() -> Engine:
     from core.powertools import PowertoolsMetrics
 
     return build_engine(Settings.read(os.environ), metrics=PowertoolsMetrics())

@@ -11,7 +11,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_plus
 
-import boto3
 from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType, process_partial_response
 from aws_lambda_powertools.utilities.data_classes.s3_event import S3Event, S3EventRecord
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
@@ -32,7 +31,7 @@ from core.model.ids import UploadId
 from core.model.ingest import IngestInput
 from core.model.upload import UploadInfo
 from core.powertools import configure_logging, describe, logger
-from core.wiring import engine_from_environment
+from core.wiring import engine_from_environment, s3_client
 
 if TYPE_CHECKING:
     from types_boto3_s3 import S3Client
@@ -111,7 +110,7 @@ class ObjectEvents:
                 name.collection_id,
                 name.source_key,
                 self._deadline,
-                source_version=record.s3.get_object.sequencer,
+                source_version=_sequencer(record),
                 version_sequence=record.s3.bucket.name,
             )
         except CollectionNotFound:
@@ -159,7 +158,7 @@ class ObjectEvents:
             source=f"s3://{record.s3.bucket.name}/{name.key}",
             source_type=info.source_type if info else found.get("ContentType", ""),
             source_key=name.source_key,
-            source_version=record.s3.get_object.sequencer,
+            source_version=_sequencer(record),
             version_sequence=record.s3.bucket.name,
         )
         # What is not said leaves an unchanged document's title alone.
@@ -177,6 +176,12 @@ class ObjectEvents:
         logger.info("Refused", extra={"collection_id": name.collection_id, "code": error.code})
 
 
+def _sequencer(record: S3EventRecord) -> str | None:
+    """The object's place in the order of its key's changes; some events have none."""
+    sequencer: str | None = record.s3.get_object.get("sequencer")
+    return sequencer
+
+
 def _is_gone(error: ClientError) -> bool:
     return error.response["Error"]["Code"] in _GONE
 
@@ -192,9 +197,7 @@ def settle_batch(event: dict[str, Any], context: LambdaContext, engine: Engine, 
     return dict(answer)
 
 
-@cache
-def _s3_client() -> "S3Client":
-    return boto3.client("s3")
+_s3_client = cache(s3_client)
 
 
 @logger.inject_lambda_context(clear_state=True)

@@ -3,16 +3,15 @@
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-import boto3
 import pytest
-from botocore.config import Config
 from moto import mock_aws
 
 from core.engine import Engine
 from core.settings import Settings
+from core.wiring import s3_client
 from tests.api.gateway import Api, served
 from tests.support.embedder import HashedEmbedder
-from tests.support.engines import REGION, TABLE, World, make_world
+from tests.support.engines import TABLE, World, make_world
 
 if TYPE_CHECKING:
     from types_boto3_s3 import S3Client
@@ -27,7 +26,7 @@ Scan = Callable[[], list[dict[str, Any]]]
 def s3() -> Iterator["S3Client"]:
     """A client of a versioned bucket."""
     with mock_aws():
-        client = boto3.client("s3", region_name=REGION, config=Config(signature_version="s3v4"))
+        client = s3_client()
         client.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": "eu-central-1"})
         client.put_bucket_versioning(Bucket=BUCKET, VersioningConfiguration={"Status": "Enabled"})
         yield client
@@ -37,8 +36,9 @@ def s3() -> Iterator["S3Client"]:
 def world(s3: "S3Client") -> Iterator[World]:
     world = make_world(settings=SETTINGS)
     world.engine = Engine(world.parts, s3)
+    world.vectors.prepare(world.embedder.space)
     yield world
-    world.vectors.close()
+    world.close()
 
 
 @pytest.fixture

@@ -1,0 +1,102 @@
+"""Uploads: a signed URL for exactly one object."""
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import pytest
+
+from core.engine import Engine
+from core.model.ids import CollectionId, UploadId
+from tests.api.conftest import BUCKET, SETTINGS, Scan
+from tests.api.gateway import Api, served
+from tests.api.test_strictness import refused
+from tests.support.engines import ACME, REGION, World
+
+if TYPE_CHECKING:
+    from types_boto3_s3 import S3Client
+
+MISSING = CollectionId.new(1_780_000_000_000, 1 << 30)
+NEW = {"source_key": "books/looms.md", "title": "Looms", "attributes": {"year": 2024}, "size": 1000}
+
+
+def test_an_upload_is_signed_for_its_key_type_length_and_id(api: Api, collection: str, world: World) -> None:
+    answer = api.post(f"/v1/collections/{collection}/uploads", NEW)
+    assert answer.status == 201, answer.text
+    upload = answer.json
+    url = urlsplit(upload["url"])
+    assert (url.scheme, url.netloc) == ("https", f"{BUCKET}.s3.{REGION}.amazonaws.com")
+    assert unquote(url.path) == f"/acme/{collection}/books/looms.md"
+    query = {name: values[0] for name, values in parse_qs(url.query).items()}
+    assert query["X-Amz-Algorithm"] == "AWS4-HMAC-SHA256"
+    assert query["X-Amz-SignedHeaders"] == "content-length;content-type;host;x-amz-meta-weft-upload"
+    assert query["X-Amz-Expires"] == str(SETTINGS.upload_seconds)
+    assert upload["method"] == "PUT"
+    assert upload["headers"]["content-type"] == "text/markdown"
+    assert upload["headers"]["content-length"] == "1000"
+    assert upload["max_bytes"] == SETTINGS.object_bytes
+    expires = datetime.fromisoformat(upload["expires_at"])
+    assert expires - world.clock.now().astimezone(UTC) == timedelta(seconds=SETTINGS.upload_seconds)
+    info = world.engine.uploads.get(ACME, UploadId(upload["headers"]["x-amz-meta-weft-upload"]))
+    assert info is not None
+    assert (info.title, info.source_type, info.attributes) == ("Looms", "text/markdown", {"year": 2024})
+
+
+def test_a_key_may_hold_what_a_url_has_to_escape(api: Api, collection: str) -> None:
+    key = "ünï cödé/a+b&c=d?e#f%.md"
+    answer = api.post(f"/v1/collections/{collection}/uploads", {**NEW, "source_key": key})
+    assert answer.status == 201, answer.text
+    assert unquote(urlsplit(answer.json["url"]).path).endswith(key)
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "code", "field"),
+    [
+        ({"source_key": None}, 400, "invalid_argument", "source_key"),
+        ({"source_key": ""}, 400, "invalid_argument", "source_key"),
+        ({"source_key": "x" * 1000}, 400, "invalid_argument", "source_key"),
+        ({"source_key": "../other"}, 400, "invalid_argument", "source_key"),
+        ({"source_key": "a/./b"}, 400, "invalid_argument", "source_key"),
+        ({"source_key": "a/.."}, 400, "invalid_argument", "source_key"),
+        ({"source_key": "a\nb.md"}, 400, "invalid_argument", "source_key"),
+        ({"source_key": "a\u0000.md"}, 400, "invalid_argument", "source_key"),
+        ({"source_key": "a\u0085.md"}, 400, "invalid_argument", "source_key"),
+        ({"source_type": "text/plain\r\nx-evil: 1"}, 400, "invalid_argument", "source_type"),
+        ({"source_type": "nonsense"}, 400, "invalid_argument", "source_type"),
+        ({"source_type": "text/plain; charset=ü"}, 400, "invalid_argument", "source_type"),
+        ({"source_type": "application/zip"}, 415, "unsupported_media_type", None),
+        ({"source_key": "looms.zip"}, 415, "unsupported_media_type", None),
+        ({"size": 0}, 400, "invalid_argument", "size"),
+        ({"size": -1}, 400, "invalid_argument", "size"),
+        ({"size": "1000"}, 400, "invalid_argument", "size"),
+        ({"size": None}, 400, "invalid_argument", "size"),
+        ({"size": 10 * 1024 * 1024 + 1}, 413, "payload_too_large", None),
+        ({"metadata": {}}, 400, "invalid_argument", "metadata"),
+        ({"tenant": "other"}, 400, "invalid_argument", "tenant"),
+    ],
+)
+def test_a_wrong_upload_is_refused_and_nothing_is_written(
+    api: Api, scan: Scan, collection: str, change: dict[str, Any], status: int, code: str, field: str | None
+) -> None:
+    before = scan()
+    answer = api.post(f"/v1/collections/{collection}/uploads", {**NEW, **change})
+    refused(answer, status, code, field)
+    assert scan() == before
+
+
+def test_an_upload_to_a_missing_or_foreign_collection_looks_the_same(api: Api, scan: Scan, collection: str) -> None:
+    before = scan()
+    missing = api.post(f"/v1/collections/{MISSING}/uploads", NEW)
+    refused(missing, 404, "collection_not_found")
+    assert api.as_tenant("other").post(f"/v1/collections/{collection}/uploads", NEW).text == missing.text
+    assert scan() == before
+
+
+def test_without_a_bucket_uploads_are_not_configured(world: World, collection: str) -> None:
+    with served(Engine(world.parts)):
+        refused(Api().post(f"/v1/collections/{collection}/uploads", NEW), 503, "not_configured")
+
+
+def test_nothing_is_in_the_bucket_before_the_upload(api: Api, collection: str, s3: "S3Client") -> None:
+    api.post(f"/v1/collections/{collection}/uploads", NEW)
+    assert s3.list_objects_v2(Bucket=BUCKET)["KeyCount"] == 0
