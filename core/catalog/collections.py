@@ -162,8 +162,9 @@ class CollectionService:
         given = {name: value for name, value in dict(update).items() if value is not None}
         changed = row.model_copy(update=given)
         if changed != row:
-            now = self._parts.clock.now()
-            self._parts.collections.update(row, changed.model_copy(update={"updated_at": now}))
+            # A write is conditional on the time of the last one, so no two have the same.
+            moment = max(self._parts.clock.now(), row.updated_at + timedelta(milliseconds=1))
+            self._parts.collections.update(row, changed.model_copy(update={"updated_at": moment}))
 
     def stats(self, tenant: Tenant, collection_id: CollectionId) -> CollectionStats:
         """Exact counts of what is served, in constant time.

@@ -116,7 +116,8 @@ def delete_source(parts: Parts, tenant: Tenant, source: Source, version: Version
 
 def _remove_current(parts: Parts, tenant: Tenant, source: Source, version: Version | None) -> int | None:
     """One step: the removal's number; None when there is nothing to do."""
-    read = parts.documents.source(tenant, source.collection_id, source.source_id) or source
+    found = parts.documents.source(tenant, source.collection_id, source.source_id)
+    read = found or Source(key=source.key, collection_id=source.collection_id)
     number = removal_number(read, version)
     if number is None or number < read.next_number:
         return number

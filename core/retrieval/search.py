@@ -67,31 +67,41 @@ def search(parts: Parts, tenant: Tenant, space: VectorSpace, query: VectorQuery)
 
 
 def _search_once(parts: Parts, tenant: Tenant, space: VectorSpace, query: VectorQuery) -> _Round:
+    matches = _matches(parts, tenant, space, query)
+    state = _State.read(parts, tenant, matches)
+    served = [match for match in matches if not state.hides(match)]
+    chunks, infos = parts.documents.chunks_and_infos(tenant, [match.chunk_id for match in served])
+    missing = [match for match in served if match.chunk_id not in chunks or match.chunk_id.document_id not in infos]
+    # Between the two reads a version can have been replaced and purged.
+    now = _State.read(parts, tenant, missing) if missing else state
+    hidden = [match for match in matches if state.hides(match)] + [match for match in missing if now.hides(match)]
+    lost = {match.chunk_id for match in missing if not now.hides(match)}
+    absent = {match.chunk_id for match in missing}
+    hits: list[Hit] = []
+    for match in served:
+        if match.chunk_id not in absent:
+            info = infos[match.chunk_id.document_id]
+            hits.append(_hit(len(hits) + 1, match, chunks[match.chunk_id], info.summary()))
+        elif match.chunk_id in lost and match.source_id is None:
+            hits.append(_hit(len(hits) + 1, match, None, None))
+    orphaned = sum(hit.orphaned for hit in hits)
+    if orphaned:
+        parts.metrics.record("orphaned_hits", orphaned, "Count")
+    return _Round(
+        hits=hits,
+        hidden={match.chunk_id.generation for match in hidden},
+        dropped=len(lost) - orphaned,
+        matches=len(matches),
+    )
+
+
+def _matches(parts: Parts, tenant: Tenant, space: VectorSpace, query: VectorQuery) -> list[VectorMatch]:
     with parts.timed("vectors_search"):
         matches = parts.vector_store().search(tenant, space, query)
     for match in matches:
         if match.tenant != tenant:
             raise RuntimeError("the vector store answered with another tenant's record")
-    state = _State.read(parts, tenant, matches)
-    served = [match for match in matches if not state.hides(match)]
-    chunks, infos = parts.documents.chunks_and_infos(tenant, [match.chunk_id for match in served])
-    hits: list[Hit] = []
-    orphaned = 0
-    for match in served:
-        chunk, info = chunks.get(match.chunk_id), infos.get(match.chunk_id.document_id)
-        if chunk is not None and info is not None:
-            hits.append(_hit(len(hits) + 1, match, chunk, info.summary()))
-        elif match.source_id is None:
-            orphaned += 1
-            hits.append(_hit(len(hits) + 1, match, None, None))
-    if orphaned:
-        parts.metrics.record("orphaned_hits", orphaned, "Count")
-    return _Round(
-        hits=hits,
-        hidden={match.chunk_id.generation for match in matches if state.hides(match)},
-        dropped=len(served) - len(hits),
-        matches=len(matches),
-    )
+    return matches
 
 
 @dataclass(frozen=True)
