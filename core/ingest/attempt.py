@@ -99,7 +99,7 @@ class Attempt:
                     error.extras["document_id"] = self._head.document_id
                 raise
             result = after
-        self._purge_older()
+        self._purge_older(result)
         self._fire("ingest_completed", result=result)
         return result
 
@@ -281,10 +281,11 @@ class Attempt:
         except WeftError as error:
             logger.warning("Data of document %s is left to the sweep: %s", head.document_id, error.code)
 
-    def _purge_older(self) -> None:
+    def _purge_older(self, result: IngestResult) -> None:
         """Removes this source's superseded and failed versions, this one too when it was overtaken."""
         head = self._head
-        if head.source_id is None or head.number <= 1:
+        first = head.number <= 1 and result.state == DocumentState.READY
+        if head.source_id is None or first:
             return
         try:
             versions = self._parts.documents.versions(head.tenant, head.collection_id, head.source_id)

@@ -83,6 +83,11 @@ class Books:
         assert not lost, f"served chunks without a vector: {sorted(lost)}"
 
 
+def row_kinds(world: World) -> list[str]:
+    """Every row's sort key."""
+    return [row["sk"]["S"] for row in world.rows()]
+
+
 def check_books(world: World) -> None:
     """See `Books.check`."""
     Books(world).check()

@@ -4,13 +4,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from core.model.collection import VectorSpace
+from core.model.collection import Collection, VectorSpace
 from core.model.errors import Unavailable
-from core.model.ids import ChunkId
+from core.model.ids import ChunkId, DocumentId
 from core.model.tenant import Tenant
 from core.observe import HOOKS
 from core.vectors.embedded import EmbeddedVectorStore
 from core.vectors.types import VectorMatch, VectorQuery, VectorRecord
+from tests.support.engines import World
 
 Step = Callable[[], object]
 
@@ -63,7 +64,7 @@ class MeddlingVectors(EmbeddedVectorStore):
     """The embedded store, in memory, with something in between.
 
     Attributes:
-        before_write, before_delete, after_search: what to do, once, at the next call.
+        before_write, after_write, before_delete, after_search: what to do, once, at the next call.
         failing: names of functions that the store does not answer.
         refuses: chunks of these documents cannot be deleted.
         searches: the queries so far.
@@ -72,6 +73,7 @@ class MeddlingVectors(EmbeddedVectorStore):
     def __init__(self) -> None:
         super().__init__(None)
         self.before_write: Step | None = None
+        self.after_write: Step | None = None
         self.before_delete: Step | None = None
         self.after_search: list[Step] = []
         self.failing: set[str] = set()
@@ -84,6 +86,9 @@ class MeddlingVectors(EmbeddedVectorStore):
             step()
         self._answer("write")
         super().write(tenant, space, records)
+        step, self.after_write = self.after_write, None
+        if step is not None:
+            step()
 
     def delete(self, tenant: Tenant, space: VectorSpace, chunk_ids: Sequence[ChunkId]) -> int:
         step, self.before_delete = self.before_delete, None
@@ -123,3 +128,15 @@ class RecordedMetrics:
     def of(self, name: str) -> list[float]:
         """The values of one metric."""
         return [value for one, value, _, _ in self.records if one == name]
+
+
+def die(world: World, recorder: Recorder, collection: Collection, content: str, **fields: Any) -> DocumentId:
+    """An ingest whose process dies before its swap, all its data written. Its document stays in progress."""
+    assert isinstance(world.vectors, MeddlingVectors)
+    world.vectors.after_write = crash
+    try:
+        world.ingest(collection, content, **fields)
+    except CrashError:
+        started: DocumentId = recorder.of("ingest_started")[-1]["document_id"]
+        return started
+    raise AssertionError("the ingest did not come to write")

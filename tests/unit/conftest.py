@@ -1,10 +1,12 @@
-"""An engine that can be watched and meddled with."""
+"""An engine that can be watched and meddled with, on a table in memory."""
 
 from collections.abc import Iterator
 
 import pytest
-from moto import mock_aws
 
+from core.settings import Settings
+from tests.support.clock import ManualClock
+from tests.support.dynamodb import MemoryDynamoDB
 from tests.support.engines import World, make_world
 from tests.support.meddling import MeddlingVectors, Recorder
 
@@ -16,14 +18,23 @@ def recorder() -> Recorder:
 
 
 @pytest.fixture
-def vectors() -> MeddlingVectors:
+def vectors() -> Iterator[MeddlingVectors]:
     """The world's vector store."""
-    return MeddlingVectors()
+    store = MeddlingVectors()
+    yield store
+    store.close()
 
 
 @pytest.fixture
-def world(recorder: Recorder, vectors: MeddlingVectors) -> Iterator[World]:
-    """An engine on a table in this process, with a recorder as its extension."""
-    with mock_aws():
-        yield make_world(vectors=vectors, extensions=[recorder])
-        vectors.close()
+def world(recorder: Recorder, vectors: MeddlingVectors) -> World:
+    """An engine with a recorder as its extension."""
+    return memory_world(recorder, vectors)
+
+
+def memory_world(recorder: Recorder, vectors: MeddlingVectors, settings: Settings | None = None) -> World:
+    """A world on a table of its own."""
+    clock = ManualClock()
+    table = MemoryDynamoDB(clock.monotonic)
+    return make_world(
+        settings=settings, vectors=vectors, clock=clock, extensions=[recorder], dynamodb=table, create=False
+    )

@@ -1,0 +1,182 @@
+"""Content in progress: answered with its document while it is alive, taken over when it has stalled."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from core.model.document import DocumentState
+from core.model.errors import IngestInterrupted, Unavailable
+from core.model.ids import MAX_ATTEMPT
+from core.model.page import PageRequest
+from core.settings import Settings
+from tests.support.books import check_books, row_kinds
+from tests.support.engines import ACME, TABLE, World
+from tests.support.meddling import MeddlingVectors, Recorder, die
+from tests.unit.conftest import memory_world
+
+ALL = PageRequest(limit=100)
+STALLED_S = 15 * 60
+
+
+@pytest.mark.parametrize("fields", [{"source_key": "a"}, {}], ids=["keyed", "unkeyed"])
+def test_content_in_progress_is_answered_with_its_document_and_nothing_is_embedded(
+    world: World, recorder: Recorder, fields: dict[str, Any]
+) -> None:
+    collection = world.collection()
+    working = die(world, recorder, collection, "words", **fields)
+    calls, before = world.embedder.calls, world.rows()
+    world.clock.advance(STALLED_S - 1)
+    result = world.ingest(collection, "words", **fields)
+    assert (result.document_id, result.state, result.chunk_count) == (working, DocumentState.PROCESSING, 0)
+    assert (result.unchanged, result.replaced) == (False, [])
+    assert (world.embedder.calls, world.rows()) == (calls, before)
+
+
+def test_other_content_of_the_source_does_not_wait_for_it(world: World, recorder: Recorder) -> None:
+    collection = world.collection()
+    die(world, recorder, collection, "words", source_key="a")
+    assert world.ingest(collection, "other words", source_key="a").state == DocumentState.READY
+    check_books(world)
+
+
+@pytest.mark.parametrize("fields", [{"source_key": "a"}, {}], ids=["keyed", "unkeyed"])
+def test_a_stalled_document_is_taken_over_under_its_id_with_a_higher_attempt(
+    world: World, recorder: Recorder, fields: dict[str, Any]
+) -> None:
+    collection = world.collection()
+    working = die(world, recorder, collection, "words", **fields)
+    world.clock.advance(STALLED_S)
+    result = world.ingest(collection, "words", **fields)
+    assert (result.document_id, result.state, result.replaced) == (working, DocumentState.READY, [])
+    chunks = world.engine.documents.list_chunks(ACME, ALL, document_id=working).items
+    assert [chunk.id.attempt for chunk in chunks if chunk.id] == [2]
+    check_books(world)
+
+
+def test_how_long_a_document_may_be_silent_is_a_setting(recorder: Recorder, vectors: MeddlingVectors) -> None:
+    settings = Settings(table=TABLE, embedder="none", vectors="none", stalled_after_s=60)
+    world = memory_world(recorder, vectors, settings)
+    collection = world.collection()
+    working = die(world, recorder, collection, "words", source_key="a")
+    world.clock.advance(59)
+    assert world.ingest(collection, "words", source_key="a").state == DocumentState.PROCESSING
+    world.clock.advance(1)
+    assert world.ingest(collection, "words", source_key="a").document_id == working
+
+
+@pytest.mark.parametrize("at", ["ingest_started", "ingest_chunked", "ingest_embedded"])
+def test_the_old_attempt_cannot_write_any_more_and_its_data_is_gone(
+    world: World, recorder: Recorder, vectors: MeddlingVectors, at: str
+) -> None:
+    collection = world.collection()
+    answers = []
+
+    def overtake() -> None:
+        world.clock.advance(STALLED_S)
+        answers.append(world.ingest(collection, "words", source_key="a"))
+
+    recorder.on[at] = overtake
+    with pytest.raises(IngestInterrupted) as raised:
+        world.ingest(collection, "words", source_key="a")
+    assert [one.state for one in answers] == [DocumentState.READY]
+    assert raised.value.extras == {"document_id": answers[0].document_id}
+    chunks = world.engine.documents.list_chunks(ACME, ALL, collection_id=collection.id).items
+    assert [(chunk.text, chunk.id and chunk.id.attempt) for chunk in chunks] == [("words", 2)]
+    assert world.vector_count() == 1
+    assert recorder.of("ingest_failed") == [], "it did not fail: it was overtaken"
+    check_books(world)
+
+
+def test_an_attempt_that_is_overtaken_between_its_rows_and_its_vectors_leaves_neither(
+    world: World, recorder: Recorder, vectors: MeddlingVectors
+) -> None:
+    collection = world.collection()
+
+    def overtake() -> None:
+        world.clock.advance(STALLED_S)
+        world.ingest(collection, "words", source_key="a")
+
+    vectors.before_write = overtake
+    with pytest.raises(IngestInterrupted):
+        world.ingest(collection, "words", source_key="a")
+    assert world.vector_count() == 1
+    assert len([kind for kind in row_kinds(world) if kind.startswith("CHUNK#")]) == 1
+    check_books(world)
+
+
+def test_what_a_dead_attempt_left_is_cleaned_after_its_life(world: World, recorder: Recorder) -> None:
+    collection = world.collection()
+    working = die(world, recorder, collection, "words", source_key="a")
+    world.clock.advance(STALLED_S)
+    world.ingest(collection, "words", source_key="a")
+    assert world.vector_count() == 2, "of the dead attempt and of the living one"
+    check_books(world)
+    world.clock.advance(20 * 60)
+    assert world.engine.recovery.sweep().cleaned == 1
+    assert not any(kind.startswith("GONE#") for kind in row_kinds(world))
+    assert world.vector_count() == 1
+    assert len(world.engine.documents.list_chunks(ACME, ALL, document_id=working).items) == 1
+    check_books(world)
+
+
+def test_a_document_that_kills_its_ingest_is_given_up_after_15_attempts(world: World, recorder: Recorder) -> None:
+    collection = world.collection()
+    working = die(world, recorder, collection, "words", source_key="a")
+    for _ in range(MAX_ATTEMPT - 1):
+        world.clock.advance(STALLED_S)
+        assert die(world, recorder, collection, "words", source_key="a") == working
+    world.clock.advance(STALLED_S)
+    with pytest.raises(IngestInterrupted, match="15 attempts") as raised:
+        world.ingest(collection, "words", source_key="a")
+    assert raised.value.extras == {"document_id": working}
+    document = world.engine.documents.get(ACME, working)
+    assert document.state == DocumentState.FAILED
+    assert document.error is not None
+    assert "15 attempts" in document.error.detail
+    assert [one["document_id"] for one in recorder.of("ingest_failed")] == [working]
+    check_books(world)
+    result = world.ingest(collection, "words", source_key="a")
+    assert result.state == DocumentState.READY
+    assert result.document_id != working
+    check_books(world)
+
+
+def test_work_that_can_never_win_is_not_joined(world: World, recorder: Recorder) -> None:
+    collection = world.collection()
+    old = die(world, recorder, collection, "old", source_key="a")
+    world.ingest(collection, "new", source_key="a")
+    result = world.ingest(collection, "old", source_key="a")
+    assert result.state == DocumentState.READY
+    assert result.document_id != old
+    check_books(world)
+
+
+def test_a_source_has_at_most_16_versions_in_progress(world: World, recorder: Recorder) -> None:
+    collection = world.collection()
+    for number in range(16):
+        die(world, recorder, collection, f"words {number}", source_key="a")
+    before = world.rows()
+    with pytest.raises(Unavailable, match="16 versions"):
+        world.ingest(collection, "one more", source_key="a")
+    assert world.rows() == before
+    world.clock.advance(STALLED_S + 1)
+    world.engine.recovery.sweep(timedelta(0))
+    assert world.ingest(collection, "one more", source_key="a").state == DocumentState.READY
+    check_books(world)
+
+
+def test_a_writer_writes_nothing_after_its_life(world: World, recorder: Recorder) -> None:
+    collection = world.collection()
+
+    def outlive() -> None:
+        world.clock.advance(20 * 60)
+
+    recorder.on["ingest_embedded"] = outlive
+    before = world.vector_count()
+    with pytest.raises(IngestInterrupted):
+        world.ingest(collection, "words", source_key="a")
+    assert world.vector_count() == before
+    assert not any(kind.startswith("CHUNK#") for kind in row_kinds(world))
+    assert world.engine.recovery.sweep().failed == 1
+    check_books(world)
