@@ -21,6 +21,7 @@ from core.parts import Parts
 T = TypeVar("T")
 
 AT_ONCE = 100
+EVERY_NUMBER = 1 << 62
 LISTING_LAG_S = 0.5
 
 
@@ -115,19 +116,19 @@ def delete_source(parts: Parts, tenant: Tenant, source: Source, version: Version
 
 
 def _remove_current(parts: Parts, tenant: Tenant, source: Source, version: Version | None) -> int | None:
-    """One step: the removal's number; None when there is nothing to do."""
+    """One step: below which number versions go; None: the removal comes too late."""
     found = parts.documents.source(tenant, source.collection_id, source.source_id)
     read = found or Source(key=source.key, collection_id=source.collection_id)
     number = removal_number(read, version)
     if number is None or number < read.next_number:
         return number
     if read.revision == 0 and version is None:
-        return None
+        return EVERY_NUMBER  # failed versions may have outlived the source's row
     after = read.model_copy(update={"current": None, "current_number": number, "next_number": number + 1, "work": {}})
     if version is not None:
         after = after.model_copy(update={"seen": version.seen(number, None)})
     parts.transitions.remove_source(tenant, read, after)
-    return number
+    return number if read.revision else EVERY_NUMBER
 
 
 # -- a collection ----------------------------------------------------------------------------------
