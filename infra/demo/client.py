@@ -8,6 +8,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ from infra.demo.documents import SourceText
 ROOT = Path(__file__).parents[2]
 STOP_S = 60.0
 CALL_S = 40.0
-SETTLE_S = 240.0
+SETTLE_S = 120.0
+TRIES = 5
 POLL_S = 0.2
 
 Json = dict[str, Any]
@@ -38,12 +40,17 @@ class Client:
         self._bucket = httpx.Client(timeout=CALL_S, trust_env=False)
 
     def call(self, method: str, path: str, body: Json | None = None, **query: str) -> Json:
-        """One call and its answer.
+        """One call and its answer. A call that the stack has no time for is made again; none of the demo's calls
+        does anything twice.
 
         Raises:
             DemoError: the answer is a refusal.
         """
-        answer = self._http.request(method, path, json=body, params=query)
+        for _ in range(TRIES):
+            answer = self._http.request(method, path, json=body, params=query)
+            if answer.status_code != HTTPStatus.SERVICE_UNAVAILABLE:
+                break
+            time.sleep(float(answer.headers.get("retry-after", 2)))
         if answer.is_error:
             raise DemoError(f"{method} {path} answered {answer.status_code}: {answer.text}")
         return dict(answer.json())
@@ -53,17 +60,20 @@ class Client:
         return self.call("POST", f"/v1/collections/{collection}/documents", document_body(text))
 
     def ingest_batch(self, collection: str, texts: list[SourceText]) -> list[Json]:
-        """Several documents in one request.
+        """Several documents in one request. What the stack had no time for is sent again alone.
 
         Raises:
             DemoError: one of them was refused.
         """
         body = {"documents": [document_body(text) for text in texts]}
-        results = self.call("POST", f"/v1/collections/{collection}/documents/batch", body)["results"]
-        for text, result in zip(texts, results, strict=True):
-            if "error" in result:
-                raise DemoError(f"{text.key} was refused: {json.dumps(result['error'])}")
-        return [result["result"] for result in results]
+        answers = self.call("POST", f"/v1/collections/{collection}/documents/batch", body)["results"]
+        results = []
+        for text, answer in zip(texts, answers, strict=True):
+            error = answer.get("error")
+            if error and error["status"] != HTTPStatus.SERVICE_UNAVAILABLE:
+                raise DemoError(f"{text.key} was refused: {json.dumps(error)}")
+            results.append(self.ingest(collection, text) if error else answer["result"])
+        return results
 
     def upload(self, collection: str, text: SourceText) -> None:
         """Puts a document into the bucket. The queue's handler ingests it from there."""

@@ -40,8 +40,8 @@ QUESTIONS = (
     "Which library validates data using type hints?",
 )
 
-LONGEST = 24_000
-"""Characters. One text that is longer (a change log of years) would be most of the demo; its start is enough."""
+LONGEST = 16_000
+"""Characters. Some texts hold the change log of years, which would be most of the demo; their start is enough."""
 
 MEDIA_TYPES = {".md": "text/markdown", ".markdown": "text/markdown", ".html": "text/html", ".htm": "text/html"}
 

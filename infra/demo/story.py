@@ -67,11 +67,10 @@ class Story:
         with self._progress() as progress:
             http = progress.add_task("over HTTP", total=len(over_http))
             bucket = progress.add_task("through the bucket", total=len(through_bucket))
-            # The bucket's documents are ingested by the queue's handler while the others are sent.
-            for text in through_bucket:
-                self._client.upload(collection, text)
             for _ in self._send(collection, over_http):
                 progress.advance(http)
+            for text in through_bucket:
+                self._client.upload(collection, text)
             for text in through_bucket:
                 self._client.wait_for(collection, text)
                 progress.advance(bucket)
@@ -138,7 +137,7 @@ class Story:
         for name, text in again.items():
             began = time.monotonic()
             results[name] = self._client.ingest(collection, text)
-            rows.append((f"{text.key}, {name}", results[name], time.monotonic() - began))
+            rows.append((f"{text.title}, {name}", results[name], time.monotonic() - began))
         self._heading("Two sources again")
         self._console.print(show.ingest_table(rows))
         return results

@@ -142,6 +142,7 @@ class Stack:
         for function in described.values():
             for name, value in function.environment.items():
                 os.environ.setdefault(name, value)
+        os.environ.setdefault("POWERTOOLS_LOG_LEVEL", "WARNING")
         os.environ |= {
             "WEFT_TABLE": TABLE,
             "WEFT_BUCKET": BUCKET,
