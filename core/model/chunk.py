@@ -1,10 +1,12 @@
 """A chunk: a piece of a document's text, with exact character offsets and lineage."""
 
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Protocol, Self, runtime_checkable
 
 from pydantic import (
+    AfterValidator,
     BeforeValidator,
     Field,
     StrictBool,
@@ -18,8 +20,45 @@ from core.model.base import Model
 from core.model.ids import ChunkId, CollectionId, DocumentId
 
 MAX_CHUNK_BYTES = 32 * 1024
+MIN_INTEGER, MAX_INTEGER = -(2**63), 2**63 - 1
 
-AttributeText = Annotated[StrictStr, StringConstraints(max_length=1024)]
+MAX_NAME_BYTES = 128
+MAX_TEXT_BYTES = 1024
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
+
+
+def check_attribute_name(name: str) -> str:
+    """The name of an attribute: 1 to 128 bytes of UTF-8, without control characters.
+
+    Raises:
+        ValueError: it is none; says why.
+    """
+    if not 1 <= _utf8_length(name) <= MAX_NAME_BYTES:
+        raise ValueError(f"an attribute's name is 1 to {MAX_NAME_BYTES} bytes of UTF-8")
+    if _CONTROL.search(name):
+        raise ValueError("an attribute's name has no control characters")
+    return name
+
+
+def check_attribute_text(text: str) -> str:
+    """A text in an attribute: at most 1,024 bytes of UTF-8.
+
+    Raises:
+        ValueError: it is longer, or holds half of a surrogate pair.
+    """
+    if _utf8_length(text) > MAX_TEXT_BYTES:
+        raise ValueError(f"a text in an attribute is at most {MAX_TEXT_BYTES} bytes of UTF-8")
+    return text
+
+
+def _utf8_length(text: str) -> int:
+    try:
+        return len(text.encode())
+    except UnicodeEncodeError as error:
+        raise ValueError("half of a surrogate pair is no text") from error
+
+
+AttributeText = Annotated[StrictStr, StringConstraints(max_length=MAX_TEXT_BYTES), AfterValidator(check_attribute_text)]
 
 
 def _date_to_text(value: Any) -> Any:
@@ -33,13 +72,15 @@ def _date_to_text(value: Any) -> Any:
 
 AttributeValue = Annotated[
     StrictBool
-    | StrictInt
+    | Annotated[StrictInt, Field(ge=MIN_INTEGER, le=MAX_INTEGER)]
     | Annotated[StrictFloat, Field(allow_inf_nan=False)]
     | AttributeText
     | Annotated[list[AttributeText], Field(max_length=64)],
     BeforeValidator(_date_to_text),
 ]
-AttributeName = Annotated[str, StringConstraints(min_length=1, max_length=128)]
+AttributeName = Annotated[
+    str, StringConstraints(min_length=1, max_length=MAX_NAME_BYTES), AfterValidator(check_attribute_name)
+]
 Attributes = Annotated[dict[AttributeName, AttributeValue], Field(max_length=64)]
 
 

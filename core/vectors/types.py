@@ -1,12 +1,14 @@
 """VectorStore: tenant-filtered nearest neighbours."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from core.embedding.types import Vector
+from core.model.chunk import AttributeValue
 from core.model.collection import VectorSpace
 from core.model.component import Component, TenantFilter
+from core.model.filter import Filter
 from core.model.ids import ChunkId, CollectionId
 from core.model.tenant import Tenant
 
@@ -18,7 +20,12 @@ MAX_LIMIT = 10_000
 
 @dataclass(frozen=True, slots=True)
 class VectorRecord:
-    """A vector and what is stored beside it. ``source_key`` and ``source_id`` are both there or both absent."""
+    """A vector and what is stored beside it.
+
+    Attributes:
+        source_id, source_key: both there or both absent.
+        attributes: what a filter can ask for.
+    """
 
     chunk_id: ChunkId
     collection_id: CollectionId
@@ -26,6 +33,7 @@ class VectorRecord:
     source_key: str | None
     text: str
     vector: Vector
+    attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +45,7 @@ class VectorQuery:
         collection_ids: only these; of none, nothing is found.
         limit: at most this many matches, 1 to 10,000.
         exclude_generations: matches of these (``ChunkId.generation``) are left out inside the search.
+        filter: only records whose attributes fulfil it, inside the search.
 
     Raises:
         ValueError: the limit is out of range.
@@ -46,6 +55,7 @@ class VectorQuery:
     collection_ids: Sequence[CollectionId]
     limit: int
     exclude_generations: Sequence[str] = ()
+    filter: Filter | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.limit <= MAX_LIMIT:
@@ -100,6 +110,12 @@ class VectorStore(Protocol):
 
     def count(self, tenant: Tenant, space: VectorSpace) -> int:
         """How many records the tenant has."""
+        ...
+
+    def matching(
+        self, tenant: Tenant, space: VectorSpace, collection_ids: Sequence[CollectionId], filter: Filter | None
+    ) -> int:
+        """How many records the collections have whose attributes fulfil the filter; None: all of them."""
         ...
 
     def tenant_filter(self) -> TenantFilter:

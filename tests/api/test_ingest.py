@@ -93,6 +93,11 @@ def test_bytes_come_as_base64(api: Api, collection: str) -> None:
         ({"content": "a", "attributes": {"n": {"m": 1}}}, 400, "invalid_argument", None),
         ({"content": "a", "attributes": {"n": ["a", 1]}}, 400, "invalid_argument", None),
         ({"content": "a", "attributes": {"": "x"}}, 400, "invalid_argument", None),
+        ({"content": "a", "attributes": {"a\u001fb": "x"}}, 400, "invalid_argument", None),
+        ({"content": "a", "attributes": {"ü" * 65: "x"}}, 400, "invalid_argument", None),
+        ({"content": "a", "attributes": {"n": "ü" * 513}}, 400, "invalid_argument", None),
+        ({"content": "a", "attributes": {"n": 2**63}}, 400, "invalid_argument", None),
+        ({"content": "a", "attributes": {"n": -(2**63) - 1}}, 400, "invalid_argument", None),
         ({"content": "a", "attributes": {str(n): n for n in range(65)}}, 400, "invalid_argument", "attributes"),
         ({"content": "a", "attributes": {str(n): ["x" * 1024] * 2 for n in range(64)}}, 400, "invalid_argument", None),
         ({"content": "a", "collection_id": "x"}, 400, "invalid_argument", "collection_id"),
@@ -123,7 +128,7 @@ def test_content_over_the_limit_names_the_limit_and_the_way_to_upload(api: Api, 
 
 
 def test_huge_numbers_in_attributes_come_back_as_they_are(api: Api, collection: str) -> None:
-    attributes = {"big": 10**50, "small": -1e-300, "exact": 0.1, "flag": True, "text": "a\u0000b", "list": ["ü", "😀"]}
+    attributes = {"big": 2**63 - 1, "huge": 1e300, "small": -1e-300, "exact": 0.1, "flag": True, "text": "a\u0000b", "list": ["ü", "😀"]}
     answer = ingest(api, collection, attributes=attributes)
     assert answer.status == 201, answer.text
     assert api.get(f"/v1/documents/{answer.json['document_id']}").json["attributes"] == attributes
