@@ -195,10 +195,7 @@ class CollectionService:
             CollectionNotFound: no such collection in the tenant.
         """
         self._parts.vector_store()
-        deletion = delete_collection(self._parts, tenant, collection_id, deadline)
-        if deletion.complete:
-            self._parts.extensions.fire("collection_deleted", tenant=tenant, collection_id=collection_id)
-        return deletion
+        return delete_collection(self._parts, tenant, collection_id, deadline)
 
 
 def _sizes(new: NewCollection, longest: int) -> tuple[int, int]:

@@ -148,14 +148,18 @@ def delete_collection(parts: Parts, tenant: Tenant, collection_id: CollectionId,
     if not _empty(parts, row, removed, deadline):
         return removed.deletion(complete=False)
     remove_entries(parts, row)
-    settle(parts.clock, partial(_finish, parts, row))
+    if settle(parts.clock, partial(_finish, parts, row)):
+        parts.extensions.fire("collection_deleted", tenant=tenant, collection_id=collection_id)
     return removed.deletion()
 
 
-def _finish(parts: Parts, row: CollectionRow) -> None:
+def _finish(parts: Parts, row: CollectionRow) -> bool:
+    """One step; whether this call finished it, and no other."""
     now = parts.collections.get(row.tenant, row.id)
-    if now is not None and now.state == CollectionState.DELETING:
-        parts.collections.finish_emptying(now, table.due_at(parts.clock.now() + parts.writer_life))
+    if now is None or now.state != CollectionState.DELETING:
+        return False
+    parts.collections.finish_emptying(now, table.due_at(parts.clock.now() + parts.writer_life))
+    return True
 
 
 def _close(parts: Parts, tenant: Tenant, collection_id: CollectionId) -> CollectionRow:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import NamedTuple
 
 from core.metadata import table
-from core.metadata.dynamo import Action, ConditionFailed, Table, settle
+from core.metadata.dynamo import Action, ConditionFailed, Conflict, Table, settle
 from core.metadata.table import SWEEP_SHARDS, Key
 
 
@@ -57,7 +57,7 @@ class Candidates:
             condition="sweep_sk = :listed",
             values={"due": table.due_at(due), "listed": candidate.due},
         )
-        with suppress(ConditionFailed):
+        with suppress(ConditionFailed, Conflict):
             self._table.write(update)
 
     def settle(self, candidate: Candidate, now: datetime) -> bool:

@@ -12,7 +12,7 @@ class RecoveryResult(Model):
         purged: superseded documents removed.
         cleaned: failed documents, abandoned attempts and removed documents cleaned a writer's life later,
             and collections whose delete was finished.
-        advanced: slices of reindex and reconcile that were worked on.
+        advanced: slices of reindex, reconcile and collection deletes that were worked on.
         skipped_no_tenant: rows without a tenant, left alone.
         left: candidates that were due and not reached.
     """

@@ -2,6 +2,7 @@
 
 import logging
 import threading
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -58,8 +59,8 @@ class RecoveryService:
             stalled_after: the cutoff is that long ago; zero or less: now; None: as configured.
 
         Raises:
-            WeftError: the first failure to delete, after the rest of the batch is done. What failed is due
-                again after a back-off.
+            Exception: the first failure, to delete for example, after the rest of the batch is done. What failed
+                is due again after a back-off.
         """
         result, error, _ = self._sweep(self._cutoff(stalled_after), frozenset(), self._far())
         if error is not None:
@@ -73,7 +74,7 @@ class RecoveryService:
             deadline: monotonic seconds of the engine's clock.
 
         Raises:
-            WeftError: the first failure to delete, after the rest is done.
+            Exception: the first failure, after the rest is done.
         """
         total, first, taken = NOTHING, None, frozenset[Key]()
         while self._parts.clock.monotonic() < deadline:
@@ -107,8 +108,8 @@ class RecoveryService:
         while not self._stop.wait(interval):
             try:
                 self.sweep()
-            except WeftError as error:
-                logger.warning("A sweep left something to the next one: %s", error.code)
+            except Exception as error:  # noqa: BLE001 - the loop outlives whatever one sweep meets
+                logger.warning("A sweep left something to the next one: %s", type(error).__name__)
 
     # -- one sweep ---------------------------------------------------------------------------------
 
@@ -122,7 +123,7 @@ class RecoveryService:
 
     def _sweep(
         self, cutoff: datetime, taken: frozenset[Key], deadline: float
-    ) -> tuple[RecoveryResult, WeftError | None, frozenset[Key]]:
+    ) -> tuple[RecoveryResult, Exception | None, frozenset[Key]]:
         result, first = NOTHING, None
         size = self._parts.settings.sweep_size
         candidates = self._parts.candidates.oldest(cutoff, self._parts.clock.now(), size, taken)
@@ -130,16 +131,16 @@ class RecoveryService:
         for candidate in candidates:
             if self._parts.clock.monotonic() >= deadline:
                 break
+            done.add(candidate.key)
             try:
-                one = self._handle(candidate, cutoff, deadline)
-            except WeftError as error:
+                for one in self._handle(candidate, cutoff, deadline):
+                    result = _add(result, one)
+                    if one.advanced:  # long work has one turn after another
+                        done.discard(candidate.key)
+            except Exception as error:  # noqa: BLE001 - raised when the rest is done: one row stops no other
+                logger.warning("A row is left to a later sweep: %s", type(error).__name__)
                 first = first or error
                 self._postpone(candidate)
-                done.add(candidate.key)
-                continue
-            result = _add(result, one)
-            if not one.advanced:  # a job has one turn after another
-                done.add(candidate.key)
         return result, first, frozenset(done)
 
     def _postpone(self, candidate: Candidate) -> None:
@@ -148,41 +149,43 @@ class RecoveryService:
         except WeftError as error:
             logger.warning("A row could not be postponed: %s", error.code)
 
-    def _handle(self, candidate: Candidate, cutoff: datetime, deadline: float) -> RecoveryResult:
+    def _handle(self, candidate: Candidate, cutoff: datetime, deadline: float) -> Iterator[RecoveryResult]:
+        """Does what one row is due for, and yields what is done as soon as it is."""
         key = candidate.key
         tenant = table.tenant_of(key)
+        turn = min(deadline, self._parts.clock.monotonic() + TURN_S)
         if tenant is None:
-            return RecoveryResult(skipped_no_tenant=1)
-        if key.sk.startswith(table.COLLECTION_PREFIX):
-            collection_id = CollectionId(key.sk.removeprefix(table.COLLECTION_PREFIX))
-            return self._collection(tenant, collection_id, deadline)
-        if key.sk.startswith(table.GONE_PREFIX):
-            return self._mark(tenant, key)
-        if key.sk.startswith(table.JOB_PREFIX):
-            return self._job(tenant, key, deadline)
-        return self._document(tenant, table.document_of(key), candidate, cutoff)
+            yield RecoveryResult(skipped_no_tenant=1)
+        elif key.sk.startswith(table.COLLECTION_PREFIX):
+            yield self._collection(tenant, CollectionId(key.sk.removeprefix(table.COLLECTION_PREFIX)), turn)
+        elif key.sk.startswith(table.GONE_PREFIX):
+            yield self._mark(tenant, key)
+        elif key.sk.startswith(table.JOB_PREFIX):
+            yield self._job(tenant, key, turn)
+        else:
+            yield from self._document(tenant, table.document_of(key), candidate, cutoff)
 
     def _document(
         self, tenant: Tenant, document_id: DocumentId, candidate: Candidate, cutoff: datetime
-    ) -> RecoveryResult:
+    ) -> Iterator[RecoveryResult]:
         head = self._parts.documents.head(tenant, document_id)
         if head is None:
-            return NOTHING
+            return
         if head.state.in_progress:
-            return self._fail(head, cutoff)
-        if head.state == DocumentState.SUPERSEDED:
+            yield from self._fail(head, cutoff)
+        elif head.state == DocumentState.SUPERSEDED:
             mine, _ = purge(self._parts, head)
-            return PURGED if mine else NOTHING
-        if head.state == DocumentState.FAILED:
+            yield PURGED if mine else NOTHING
+        elif head.state == DocumentState.FAILED:
             self._clean(head)
             settled = self._parts.candidates.settle(candidate, self._parts.clock.now())
-            return CLEANED if settled else NOTHING
-        return NOTHING
+            yield CLEANED if settled else NOTHING
 
-    def _fail(self, head: Head, cutoff: datetime) -> RecoveryResult:
+    def _fail(self, head: Head, cutoff: datetime) -> Iterator[RecoveryResult]:
         failure = Failure(stage="recovery", code=IngestInterrupted.code, detail=IngestInterrupted().detail)
         if not settle(self._parts.clock, partial(mark_failed, self._parts, head, failure, cutoff)):
-            return NOTHING
+            return
+        yield FAILED
         self._parts.extensions.fire(
             "ingest_failed",
             tenant=head.tenant,
@@ -192,16 +195,7 @@ class RecoveryService:
         )
         failed = self._parts.documents.head(head.tenant, head.document_id)
         if failed is not None:
-            # The mark is written: a failure to clean now is due again then, and is no reason to raise
-            # before it is counted.
-            self._clean_now(failed)
-        return FAILED
-
-    def _clean_now(self, head: Head) -> None:
-        try:
-            self._clean(head)
-        except WeftError as error:
-            logger.warning("Data of document %s is due again later: %s", head.document_id, error.code)
+            self._clean(failed)
 
     def _clean(self, head: Head) -> None:
         remove_data(self._parts, head.tenant, head.space, head.chunk_ids())
@@ -214,25 +208,24 @@ class RecoveryService:
         self._parts.documents.remove_mark(key)
         return CLEANED
 
-    def _job(self, tenant: Tenant, key: Key, deadline: float) -> RecoveryResult:
+    def _job(self, tenant: Tenant, key: Key, turn: float) -> RecoveryResult:
         """One turn of the work on a whole collection: no longer than others can wait for theirs."""
         job = self._parts.jobs.get(tenant, table.collection_of(key), JobKind(key.sk.removeprefix(table.JOB_PREFIX)))
         if job is None or not self._parts.is_active(tenant, job.collection_id):
             return NOTHING
-        turn = min(deadline, self._parts.clock.monotonic() + TURN_S)
         if job.kind == JobKind.REINDEX:
             self._reindex.resume(job, turn)
         else:
             self._reconcile.resume(job, turn)
         return ADVANCED
 
-    def _collection(self, tenant: Tenant, collection_id: CollectionId, deadline: float) -> RecoveryResult:
+    def _collection(self, tenant: Tenant, collection_id: CollectionId, turn: float) -> RecoveryResult:
         row = self._parts.collections.get(tenant, collection_id)
         if row is None or row.state == CollectionState.ACTIVE:
             return NOTHING
         if row.state == CollectionState.DELETING:
-            done = delete_collection(self._parts, tenant, collection_id, deadline)
-            return CLEANED if done.complete else NOTHING
+            done = delete_collection(self._parts, tenant, collection_id, turn)
+            return CLEANED if done.complete else ADVANCED
         remove_entries(self._parts, row)
         self._parts.collections.remove(row)
         return CLEANED
