@@ -61,22 +61,24 @@ def _utf8_length(text: str) -> int:
 AttributeText = Annotated[StrictStr, StringConstraints(max_length=MAX_TEXT_BYTES), AfterValidator(check_attribute_text)]
 
 
-def _date_to_text(value: Any) -> Any:
-    """A date is kept as JSON has it: RFC 3339 with its zone."""
+def _plain(value: Any) -> Any:
+    """A date is kept as JSON has it: RFC 3339 with its zone. An integer too long is refused, before it is rounded."""
     if isinstance(value, datetime):
         if value.tzinfo is None:
             raise ValueError("a date needs a time zone")
         return value.isoformat()
+    if isinstance(value, int) and not MIN_INTEGER <= value <= MAX_INTEGER:
+        raise ValueError("an integer has at most 64 bits")
     return value
 
 
 AttributeValue = Annotated[
     StrictBool
-    | Annotated[StrictInt, Field(ge=MIN_INTEGER, le=MAX_INTEGER)]
+    | StrictInt
     | Annotated[StrictFloat, Field(allow_inf_nan=False)]
     | AttributeText
     | Annotated[list[AttributeText], Field(max_length=64)],
-    BeforeValidator(_date_to_text),
+    BeforeValidator(_plain),
 ]
 AttributeName = Annotated[
     str, StringConstraints(min_length=1, max_length=MAX_NAME_BYTES), AfterValidator(check_attribute_name)
