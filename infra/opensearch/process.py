@@ -1,0 +1,24 @@
+"""Other programs: run to their end, and what they said last."""
+
+import subprocess
+
+
+class ServerFailed(Exception):
+    """The server cannot be fetched or does not start."""
+
+
+def run(command: list[str], what: str, environ: dict[str, str] | None = None) -> str:
+    """Runs a program to its end and answers what it printed.
+
+    Raises:
+        ServerFailed: it failed; the text has ``what`` and its last lines.
+    """
+    done = subprocess.run(command, check=False, capture_output=True, text=True, env=environ)
+    if done.returncode:
+        raise ServerFailed(f"{what}\n{last_lines(done.stdout + done.stderr)}")
+    return done.stdout
+
+
+def last_lines(text: str, count: int = 12) -> str:
+    """The end of a log."""
+    return "\n".join(text.rstrip().splitlines()[-count:])
