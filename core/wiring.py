@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from core.clock import Clock, SystemClock
 from core.embedding.types import Embedder
 from core.engine import Engine
 from core.metadata.dynamo import Table
+from core.model.errors import Unavailable
 from core.observe import Extension, Metrics
 from core.parts import Parts
 from core.settings import Settings
@@ -58,7 +60,7 @@ def build_engine(
         loaders=Loaders(),
         splitters=Splitters(),
         embedders=embedders,
-        vectors=_vectors(settings, embedders.values()),
+        vectors=_vectors(settings, clock, embedders.values()),
         extensions=extensions,
         metrics=metrics,
     )
@@ -101,12 +103,36 @@ def _embedders(settings: Settings, clock: Clock) -> list[Embedder]:
     return []
 
 
-def _vectors(settings: Settings, embedders: Iterable[Embedder]) -> VectorStore | None:
+def _vectors(settings: Settings, clock: Clock, embedders: Iterable[Embedder]) -> VectorStore | None:
     if settings.vectors == "none":
         return None
+    store = _embedded(settings) if settings.vectors == "embedded" else _opensearch(settings, clock)
+    for embedder in embedders:
+        # A store that sleeps must not keep a function from starting: its first use proves it then.
+        with suppress(Unavailable):
+            store.prepare(embedder.space)
+    return store
+
+
+def _embedded(settings: Settings) -> VectorStore:
     from core.vectors.embedded import EmbeddedVectorStore
 
-    store = EmbeddedVectorStore(settings.vectors_path)
-    for embedder in embedders:
-        store.prepare(embedder.space)
-    return store
+    return EmbeddedVectorStore(settings.vectors_path)
+
+
+def _opensearch(settings: Settings, clock: Clock) -> VectorStore:
+    from core.vectors.opensearch.client import Client, connect
+    from core.vectors.opensearch.index import Dialect, Engine, IndexOptions
+    from core.vectors.opensearch.store import OpenSearchVectorStore
+
+    options = IndexOptions(
+        prefix=settings.opensearch_index,
+        dialect=Dialect(settings.opensearch_dialect),
+        engine=Engine(settings.opensearch_engine),
+        m=settings.opensearch_hnsw_m,
+        ef_construction=settings.opensearch_hnsw_ef_construction,
+        ef_search=settings.opensearch_hnsw_ef_search,
+        refresh_ms=settings.opensearch_refresh_ms,
+    )
+    client = Client(connect(settings.opensearch_url, settings.opensearch_auth), clock)
+    return OpenSearchVectorStore(client, options, clock)
