@@ -1,0 +1,115 @@
+"""What every proof's command line shares: options, progress, the last line, the exit code."""
+
+import argparse
+import json
+import logging
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from typing import Any, TypeVar
+
+from core.vectors.embedded import EmbeddedVectorStore
+from core.vectors.types import VectorStore
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+
+HELD, BROKEN, NOT_RUN = 0, 1, 2
+
+STORES: dict[str, Callable[[], VectorStore]] = {
+    "embedded": lambda: EmbeddedVectorStore(None),
+}
+"""The vector stores that a proof can run on. One more is one more line."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a proof was asked for.
+
+    Attributes:
+        rounds: how much work; 1 is the full size.
+        quiet: only the last line is printed.
+    """
+
+    seed: int = 0
+    rounds: int = 1
+    vectors: str = "embedded"
+    quiet: bool = False
+    processes: int = 1
+
+    def store(self) -> VectorStore:
+        return STORES[self.vectors]()
+
+
+Report = dict[str, Any]
+"""A proof's last line: the keys that design/proofs names, and ``broken``: what was seen, a few of each."""
+
+
+def main(
+    name: str, prove: Callable[[Options, Callable[[str], None]], Report], *, held: Callable[[Report], bool]
+) -> None:
+    """Runs a proof as a program.
+
+    Ends the process: 0 when every promise held, 1 when one was broken, 2 when it could not run.
+    """
+    options = _options(name)
+    hush()
+    started = time.monotonic()
+    try:
+        report = prove(options, _progress(options))
+    except Exception:  # noqa: BLE001 - whatever it was, the proof could not run
+        traceback.print_exc()
+        sys.exit(NOT_RUN)
+    report["seconds"] = round(time.monotonic() - started, 1)
+    if not options.quiet:
+        for each in report.get("broken", []):
+            print(each)
+    print(json.dumps(report))
+    sys.exit(HELD if held(report) else BROKEN)
+
+
+def hush() -> None:
+    """What the engine says of failures is no news here: they are made on purpose."""
+    logging.disable(logging.ERROR)
+
+
+def _options(name: str) -> Options:
+    parser = argparse.ArgumentParser(prog=f"python -m tests.proofs.{name}")
+    parser.add_argument("--seed", type=int, default=0, help="another seed tries other chances")
+    parser.add_argument("--rounds", type=int, default=1, help="more rounds are more work")
+    parser.add_argument("--vectors", choices=sorted(STORES), default="embedded")
+    parser.add_argument("--json", action="store_true", help="nothing but the last line")
+    given = parser.parse_args()
+    return Options(given.seed, given.rounds, given.vectors, given.json, processes=os.cpu_count() or 1)
+
+
+def _progress(options: Options) -> Callable[[str], None]:
+    """Says how far a proof is, on a terminal only."""
+    if options.quiet or not sys.stderr.isatty():
+        return lambda line: None
+    return lambda line: print(f"\r\033[K{line[:100]}", end="", file=sys.stderr, flush=True)
+
+
+def spread(
+    work: Callable[[Item], Answer], items: Sequence[Item], processes: int, tell: Callable[[str], None]
+) -> Iterator[Answer]:
+    """Does work on every item, in several processes when there is more than one; answers in any order."""
+    answers: Iterable[Answer]
+    if processes <= 1 or len(items) <= 1:
+        answers = map(work, items)
+        yield from _counted(answers, len(items), tell)
+        return
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=hush) as pool:
+        yield from _counted(pool.map(work, items), len(items), tell)
+
+
+def _counted(answers: Iterable[Answer], total: int, tell: Callable[[str], None]) -> Iterator[Answer]:
+    for number, answer in enumerate(answers, 1):
+        tell(f"{number} of {total}")
+        yield answer
+    tell("")

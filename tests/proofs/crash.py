@@ -1,0 +1,161 @@
+"""Proof: whatever dies, wherever, a source is served whole in its old or its new version, and nothing is left behind.
+
+Every write of every operation is cut in every way that it can be. After each cut questions are asked; then
+either the sweeps run, or somebody does the same again first; then the stores must hold one of the two right states.
+Real processes are killed too (`tests.proofs.killed`).
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from tests.proofs.command import Options, Report, main, spread
+from tests.proofs.harness import STALLED_S, Call, Cut, Kind, Outcome, Plan, World, applies, let_pass, seeded
+from tests.proofs.judge import Problem, Summary, look, settle_world, summary
+from tests.proofs.operations import OPERATIONS, Operation
+from tests.proofs.tally import Tally, total
+
+KINDS = ("lost", "mixed", "orphans", "counters_wrong", "empty_answers", "left", "other")
+KILLS = 200
+RECONCILE_S = 25 * 3600.0
+
+
+@dataclass(frozen=True)
+class Case:
+    """One cut: of which write, in which way, and whether somebody does the same again before the sweeps."""
+
+    at: int
+    kind: Kind
+    again: bool
+
+
+class Trial:
+    """One operation in a world of its own, cut again and again."""
+
+    def __init__(self, operation: Operation, world: World) -> None:
+        self._operation = operation
+        self._world = world
+        self._scene = operation.prepare(world)
+        self._saved = world.save()
+        self._before, first = self._end()
+        self._set_back()
+        self.writes: list[tuple[str, int]] = []
+        self._acknowledges = self._run(self._count).acknowledged
+        self._after, second = self._end()
+        self._set_back()
+        self._run(let_pass)
+        self._run_again()
+        self._after_again, third = self._end()
+        self.problems = first + second + third
+
+    def _count(self, call: Call) -> Any:
+        if call.write:
+            self.writes.append((call.label, len(call.pieces)))
+        return call.perform()
+
+    def _run(self, plan: Plan) -> Outcome:
+        return self._world.run(lambda actor: self._operation.run(actor, self._scene), plan)
+
+    def _run_again(self) -> None:
+        """Somebody else does the same, when the first has stalled."""
+        self._world.clock.advance(STALLED_S + 1)
+        self._run(let_pass)
+
+    def _set_back(self) -> None:
+        self._world.set_back(self._saved)
+
+    def _end(self) -> tuple[Summary, list[Problem]]:
+        if self._operation.damaged:
+            self._world.clock.advance(RECONCILE_S)
+        rows, problems = settle_world(self._world)
+        return summary(rows, self._scene.known), problems
+
+    def cases(self) -> Iterator[Case]:
+        """Every cut of every write."""
+        for at, (label, pieces) in enumerate(self.writes, 1):
+            for kind in Kind:
+                if applies(kind, label, pieces):
+                    yield Case(at, kind, again=False)
+                    yield Case(at, kind, again=True)
+
+    def judge(self, case: Case) -> list[Problem]:
+        """One cut, and what comes after it."""
+        self._set_back()
+        cut = Cut(case.at, case.kind)
+        outcome = self._run(cut)
+        if case.kind == Kind.END_LATE:
+            cut.land()
+        problems = [] if self._operation.damaged else look(self._world)[1]
+        if not cut.done:
+            problems.append(Problem("other", "the write was not reached"))
+        if outcome.died != case.kind.deadly:
+            problems.append(Problem("other", f"died: {outcome.died}, failure: {outcome.failure!r}"))
+        if cut.late is not None and not case.again:
+            self._world.plain.engine.recovery.sweep(timedelta(0))
+        if case.again:
+            self._run_again()
+        cut.land()
+        state, found = self._end()
+        right = [self._after]
+        if case.again or (outcome.acknowledged and not self._acknowledges):
+            right.append(self._after_again)
+        if not case.again and not outcome.acknowledged:
+            right.append(self._before)
+        if state not in right:
+            problems.append(Problem("lost", f"neither before nor after: {_difference(state, self._after)}"))
+        return problems + found
+
+
+def _difference(state: Summary, after: Summary) -> str:
+    return f"not there {sorted(after - state)}, there {sorted(state - after)}"
+
+
+def try_operation(operation: Operation, options: Options, share: float = 1.0) -> Tally:
+    """Cuts one operation; ``share``: of all cuts, drawn by the seed."""
+    world = World(options.store(), options.seed)
+    tally = Tally()
+    chance = seeded("crash", options.seed, operation.name)
+    try:
+        trial = Trial(operation, world)
+        tally.add(f"{operation.name}, uncut", trial.problems)
+        tally.tried = 0
+        for case in trial.cases():
+            if share >= 1 or chance.random() < share:
+                again = ", then again" if case.again else ""
+                where = f"{operation.name}, write {case.at} ({trial.writes[case.at - 1][0]}) {case.kind}{again}"
+                tally.add(where, trial.judge(case))
+    finally:
+        world.close()
+    return tally
+
+
+def _work(job: tuple[int, Options, float]) -> Tally:
+    number, options, share = job
+    return try_operation(OPERATIONS[number], options, share)
+
+
+def prove(options: Options, tell: Callable[[str], None], share: float = 1.0, kills: int = KILLS) -> Report:
+    """Cuts every operation, then kills processes."""
+    jobs = [(number, options, share) for number in range(len(OPERATIONS))]
+    tallies = list(spread(_work, jobs, options.processes, tell))
+    return report(tallies, kills=0)
+
+
+def report(tallies: list[Tally], kills: int) -> Report:
+    whole = total(tallies)
+    return {
+        "operations": len(OPERATIONS),
+        "cuts": whole.tried,
+        "kills": kills,
+        **{kind: whole.problems[kind] for kind in KINDS},
+        "broken": whole.broken,
+    }
+
+
+def held(report: Report) -> bool:
+    return not any(report[kind] for kind in KINDS)
+
+
+if __name__ == "__main__":
+    main("crash", prove, held=held)

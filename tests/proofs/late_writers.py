@@ -1,0 +1,259 @@
+"""Proof: an ingest that wakes up after its document was taken raises IngestInterrupted, and nothing it wrote survives.
+
+An ingest is held at each of its writes, while a sweep, a claim or a delete takes its document; then it goes on, or dies
+right after that write, or after the next one. Held for longer than a writer lives, it writes nothing more at all.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from functools import partial
+from typing import Any
+
+from core.model.errors import IngestInterrupted
+from core.model.ids import DocumentId
+from tests.proofs import operations as do
+from tests.proofs.command import Options, Report, main, spread
+from tests.proofs.harness import LIFE_S, STALLED_S, Actor, Call, Death, Outcome, World, seeded
+from tests.proofs.judge import Problem, look, read_rows, settle_world, vectors_of
+from tests.proofs.operations import Scene, newest, serving, stalled
+from tests.proofs.tally import Tally, total
+
+KINDS = ("lost", "mixed", "orphans", "counters_wrong", "empty_answers", "left", "other")
+
+
+class End(StrEnum):
+    """What becomes of the ingest after the write at which it was held."""
+
+    GOES_ON = "goes on"
+    DIES = "dies after that write"
+    DIES_NEXT = "dies after the next write"
+
+
+@dataclass(frozen=True)
+class Writer:
+    """An ingest that is held."""
+
+    name: str
+    prepare: Callable[[World], Scene]
+    step: Callable[[Actor, Scene], Any]
+    key: str | None = do.KEY
+    chunks: int = 2
+
+
+Taker = Callable[[World, Scene, Writer], None]
+
+
+def _stall(world: World) -> None:
+    world.clock.advance(STALLED_S + 60)
+
+
+def sweep(world: World, scene: Scene, writer: Writer) -> None:
+    _stall(world)
+    world.plain.engine.recovery.sweep()
+
+
+def sweep_at_once(world: World, scene: Scene, writer: Writer) -> None:
+    world.plain.engine.recovery.sweep(timedelta(0))
+
+
+def claim(world: World, scene: Scene, writer: Writer) -> None:
+    """Another ingest of the same content takes the document over, and comes to its end."""
+    _stall(world)
+    world.run(lambda actor: do.ingest("new", writer.chunks, writer.key)(actor, scene))
+
+
+def claim_and_die(name: str) -> Taker:
+    """Another ingest takes the document over, and dies after its first write of that name."""
+
+    def take(world: World, scene: Scene, writer: Writer) -> None:
+        _stall(world)
+
+        def plan(call: Call) -> Any:
+            answer = call.perform()
+            if call.label == name:
+                raise Death
+            return answer
+
+        world.run(lambda actor: do.ingest("new", writer.chunks, writer.key)(actor, scene), plan)
+
+    return take
+
+
+def delete_document(world: World, scene: Scene, writer: Writer) -> None:
+    document = newest(world, scene)
+    world.run(lambda actor: do.delete_document(actor, Scene(scene.collection, document)))
+
+
+def delete_source(world: World, scene: Scene, writer: Writer) -> None:
+    world.run(lambda actor: do.delete_source()(actor, scene))
+
+
+def delete_collection(world: World, scene: Scene, writer: Writer) -> None:
+    world.run(lambda actor: do.delete_collection(actor, scene))
+
+
+TAKERS: dict[str, Taker] = {
+    "a sweep": sweep,
+    "a sweep of all that is in progress": sweep_at_once,
+    "a claim": claim,
+    "a claim that dies at once": claim_and_die(do.BEGIN),
+    "a claim that dies after its vectors": claim_and_die(do.VECTORS),
+    "a delete of the document": delete_document,
+    "a delete of the source": delete_source,
+    "a delete of the collection": delete_collection,
+}
+
+WRITERS = (
+    Writer("first ingest", do.empty, do.ingest()),
+    Writer("first ingest of many chunks", do.empty, do.ingest(chunks=do.LARGE), chunks=do.LARGE),
+    Writer("replace", serving(3), do.ingest()),
+    Writer("ingest without a key", do.empty, do.ingest(key=None), key=None),
+    Writer("claim", stalled(serving(), do.VECTORS), do.ingest()),
+    Writer("ingest that fails", serving(), do.ingest_badly),
+)
+
+
+@dataclass
+class Hold:
+    """A plan that holds an ingest at one write, lets the document be taken, and lets the ingest go on.
+
+    Attributes:
+        taken: whether the document was the ingest's no more when it woke up.
+        owner: the document and the attempt that it had until then.
+    """
+
+    at: int
+    end: End
+    take: Callable[[], None]
+    owned: Callable[[], dict[DocumentId, int]]
+    taken: set[tuple[DocumentId, int]] = field(default_factory=set)
+    done: bool = False
+
+    def __call__(self, call: Call) -> Any:
+        if call.write and call.number == self.at and not self.done:
+            self.done = True
+            before = self.owned() if self.at > 1 else {}  # its first write makes the document its own
+            self.take()
+            after = self.owned()
+            self.taken = {(one, attempt) for one, attempt in before.items() if after.get(one) != attempt}
+        answer = call.perform()
+        if call.write and (self.end, call.number) in ((End.DIES, self.at), (End.DIES_NEXT, self.at + 1)):
+            raise Death
+        return answer
+
+
+class Trial:
+    """One ingest in a world of its own, held again and again."""
+
+    def __init__(self, writer: Writer, world: World) -> None:
+        self.writer = writer
+        self.world = world
+        self.scene = writer.prepare(world)
+        self._saved = world.save()
+        outcome = self._run(lambda call: call.perform())
+        self.writes = list(outcome.actor.writes)
+
+    def _run(self, plan: Callable[[Call], Any]) -> Outcome:
+        return self.world.run(lambda actor: self.writer.step(actor, self.scene), plan, chance=1)
+
+    def _owned(self) -> dict[DocumentId, int]:
+        """The documents in progress, with their attempts."""
+        heads = read_rows(self.world.dynamodb.items).heads.values()
+        return {head.document_id: head.attempt for head in heads if head.state.in_progress}
+
+    def judge(self, at: int, taker: Taker, end: End) -> list[Problem]:
+        """Held at one write."""
+        self.world.set_back(self._saved)
+        hold = Hold(at, end, lambda: taker(self.world, self.scene, self.writer), self._owned)
+        outcome = self._run(hold)
+        problems = look(self.world)[1]
+        if hold.taken and end == End.GOES_ON and not self._fails_itself(outcome):
+            problems += self._interrupted(outcome)
+            problems += self._nothing_left(hold.taken, "when it raised")
+        problems += settle_world(self.world)[1]
+        return problems + self._nothing_left(hold.taken, "in the end")
+
+    def _fails_itself(self, outcome: Outcome) -> bool:
+        """Whether its own failure came first: then that is what is raised."""
+        return self.writer.step is do.ingest_badly and getattr(outcome.failure, "code", "") == "unavailable"
+
+    @staticmethod
+    def _interrupted(outcome: Outcome) -> list[Problem]:
+        if isinstance(outcome.failure, IngestInterrupted):
+            return []
+        return [Problem("other", f"not interrupted: {outcome.failure!r} {outcome.answer!r}")]
+
+    def _nothing_left(self, taken: set[tuple[DocumentId, int]], when: str) -> list[Problem]:
+        rows = read_rows(self.world.dynamodb.items).chunks
+        left = [one for one in (*rows, *vectors_of(self.world)) if (one.document_id, one.attempt) in taken]
+        return [Problem("orphans", f"{len(left)} of what it wrote are left {when}")] if left else []
+
+    def judge_dead(self, at: int) -> list[Problem]:
+        """Held after one write for longer than a writer lives, while the sweeps clean up for good."""
+        self.world.set_back(self._saved)
+        written: list[str] = []
+
+        def plan(call: Call) -> Any:
+            answer = call.perform()
+            if call.write and call.number == at:
+                self.world.clock.advance(LIFE_S + 1)
+                settle_world(self.world)
+            elif call.write and call.number > at:
+                written.append(call.label)
+            return answer
+
+        owned_before = at < len(self.writes)
+        self._run(plan)
+        late = [label for label in written if not label.endswith(("delete", "batch_write_item"))]
+        problems = [Problem("other", f"wrote {late} after its life")] if late and owned_before else []
+        return problems + look(self.world)[1] + settle_world(self.world)[1]
+
+    def cases(self) -> Iterator[tuple[str, Callable[[], list[Problem]]]]:
+        """Every case, by its name."""
+        for at, label in enumerate(self.writes, 1):
+            for name, taker in TAKERS.items():
+                if at == 1 and taker is delete_document:
+                    continue  # there is no document yet
+                for end in End:
+                    yield f"write {at} ({label}), {name}, {end}", partial(self.judge, at, taker, end)
+            yield f"write {at} ({label}), held beyond its life", partial(self.judge_dead, at)
+
+
+def try_writer(writer: Writer, options: Options, share: float = 1.0) -> Tally:
+    """Holds one ingest everywhere; ``share``: of all cases, drawn by the seed."""
+    world = World(options.store(), options.seed)
+    tally = Tally()
+    chance = seeded("late", options.seed, writer.name)
+    try:
+        for name, judge in Trial(writer, world).cases():
+            if share >= 1 or chance.random() < share:
+                tally.add(f"{writer.name}, {name}", judge())
+    finally:
+        world.close()
+    return tally
+
+
+def _work(job: tuple[int, Options, float]) -> Tally:
+    number, options, share = job
+    return try_writer(WRITERS[number], options, share)
+
+
+def prove(options: Options, tell: Callable[[str], None], share: float = 1.0) -> Report:
+    """Holds every ingest."""
+    jobs = [(number, options, share) for number in range(len(WRITERS))]
+    return report(list(spread(_work, jobs, options.processes, tell)))
+
+
+def report(tallies: Sequence[Tally]) -> Report:
+    whole = total(tallies)
+    return {"cases": whole.tried, **{kind: whole.problems[kind] for kind in KINDS}, "broken": whole.broken}
+
+
+def held(report: Report) -> bool:
+    return not any(report[kind] for kind in KINDS)
+
+
+if __name__ == "__main__":
+    main("late_writers", prove, held=held)

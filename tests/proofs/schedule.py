@@ -1,0 +1,148 @@
+"""Deterministic interleavings: processes that hand over to one another just before a call to a store.
+
+Only one of them runs at any time. A `Schedule` says where the running one is held and which goes on; the same schedule
+gives the same run. Those with few switches are tried first, since few switches find most races
+(M. Musuvathi and S. Qadeer, Iterative context bounding for systematic testing of multithreaded programs, PLDI 2007).
+"""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.proofs.harness import LIFE_S, Actor, Call, Death, Outcome, Plan, World, let_pass
+
+Step = Callable[[Actor], Any]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Who begins, and where it is switched: at the how many-th call, to which process."""
+
+    first: int = 0
+    switches: tuple[tuple[int, int], ...] = ()
+
+    def __str__(self) -> str:
+        return " ".join([f"{self.first} begins", *(f"{to} at {at}" for at, to in self.switches)])
+
+
+Chooser = Callable[[int, int, Sequence[int]], int]
+"""Of a call's number, the process that is about to make it, and those that could go on: which goes on."""
+
+
+def fixed(schedule: Schedule) -> Chooser:
+    """Follows a schedule; the others have their turn when one has ended."""
+    switches = dict(schedule.switches)
+
+    def choose(number: int, current: int, able: Sequence[int]) -> int:
+        wanted = switches.get(number, current)
+        return wanted if wanted in able else current
+
+    return choose
+
+
+@dataclass
+class Run:
+    """What happened.
+
+    Attributes:
+        able: at each call, which processes could have gone on, the one that was about to make it first.
+        spans: of each process, the first and the last call of anybody while it was under way.
+    """
+
+    outcomes: list[Outcome]
+    able: list[tuple[int, ...]]
+    spans: list[tuple[int, int]]
+
+
+@dataclass
+class _Process:
+    step: Step
+    plan: Plan
+    turn: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    outcome: Outcome | None = None
+    first: int = 0
+    last: int = 0
+
+
+class _Table:
+    """Whose turn it is."""
+
+    def __init__(self, world: World, processes: Sequence[_Process], choose: Chooser, first: int) -> None:
+        self._world = world
+        self._processes = processes
+        self._choose = choose
+        self._first = first
+        self._over = threading.Semaphore(0)
+        self.able: list[tuple[int, ...]] = []
+        self.on_switch: Callable[[], None] = lambda: None
+
+    def run(self) -> None:
+        threads = [
+            threading.Thread(target=self._live, args=(number,), daemon=True) for number in range(len(self._processes))
+        ]
+        for thread in threads:
+            thread.start()
+        self._processes[self._first].turn.release()
+        self._over.acquire()
+        for thread in threads:
+            thread.join()
+
+    def _live(self, number: int) -> None:
+        me = self._processes[number]
+        me.turn.acquire()
+        me.first = len(self.able)
+        actor_plan = me.plan
+
+        def plan(call: Call) -> Any:
+            self._point(number)
+            if call.write and self._world.clock.monotonic() - call.actor.born > LIFE_S:
+                raise Death  # no writer lives as long
+            return actor_plan(call)
+
+        me.outcome = self._world.run(me.step, plan, chance=number)
+        me.last = len(self.able)
+        left = self._living()
+        if left:
+            self.on_switch()
+            self._processes[left[0]].turn.release()
+        else:
+            self._over.release()
+
+    def _living(self) -> list[int]:
+        return [number for number, one in enumerate(self._processes) if one.outcome is None]
+
+    def _point(self, number: int) -> None:
+        able = (number, *(one for one in self._living() if one != number))
+        self.able.append(able)
+        chosen = self._choose(len(self.able) - 1, number, able)
+        if chosen != number:
+            self.on_switch()
+            self._processes[chosen].turn.release()
+            self._processes[number].turn.acquire()
+
+
+def interleave(
+    world: World,
+    steps: Sequence[Step],
+    schedule: Schedule,
+    *,
+    choose: Chooser | None = None,
+    plans: Sequence[Plan] = (),
+    on_switch: Callable[[], None] = lambda: None,
+) -> Run:
+    """Runs processes as a schedule says, or as ``choose`` does, from their beginning to their end."""
+    processes = [_Process(step, plans[number] if plans else let_pass) for number, step in enumerate(steps)]
+    table = _Table(world, processes, choose or fixed(schedule), schedule.first)
+    table.on_switch = on_switch
+    table.run()
+    outcomes = [one.outcome for one in processes if one.outcome is not None]
+    return Run(outcomes, table.able, [(one.first, one.last) for one in processes])
+
+
+def children(schedule: Schedule, run: Run) -> Iterator[Schedule]:
+    """The schedules that differ from one that was run by one switch more, later than its last."""
+    start = schedule.switches[-1][0] + 1 if schedule.switches else 1
+    for number in range(start, len(run.able)):
+        for other in run.able[number][1:]:
+            yield Schedule(schedule.first, (*schedule.switches, (number, other)))

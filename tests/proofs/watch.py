@@ -1,0 +1,125 @@
+"""Looks at every write while processes race: what no single state shows is in the order of the states."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from core.metadata.rows import Head
+from core.model.base import rfc3339
+from core.model.hit import RetrieveQuery, RetrieveResult
+from core.model.ids import ChunkId, DocumentId
+from tests.proofs.harness import SETTINGS, World
+from tests.proofs.judge import Problem, read_rows
+from tests.support.dynamodb import Items
+
+IN_PROGRESS = ("pending", "processing")
+
+
+class Watch:
+    """The order of a world's states.
+
+    Attributes:
+        problems: a number that fell, a living ingest that the sweep failed, one content embedded twice at once.
+        served: every document that came to be served.
+
+    Args:
+        keep: whether the states are kept, which `check_answer` needs.
+    """
+
+    def __init__(self, world: World, *, keep: bool = True) -> None:
+        self._world = world
+        self._keep = keep
+        self._states: list[Items] = [world.dynamodb.items]
+        self.problems: list[Problem] = []
+        self.served = {head.document_id for head in read_rows(world.dynamodb.items).served()}
+        world.dynamodb.watch = self._see
+
+    @property
+    def moment(self) -> int:
+        """The present state's place."""
+        return len(self._states) - 1
+
+    def _see(self, before: Items, after: Items) -> None:
+        if self._keep:
+            self._states.append(after)
+        for key, item in after.items():
+            old = before.get(key)
+            if old is item:
+                continue
+            if key[1] == "SOURCE":
+                self._source(old, item)
+            elif key[1] == "HEAD":
+                self._head(old, item, after)
+
+    def _source(self, old: Any, new: Any) -> None:
+        if old is not None and int(new["current_number"]["N"]) < int(old["current_number"]["N"]):
+            self.problems.append(Problem("mixed", "an older version took a newer one's place"))
+
+    def _head(self, old: Any, new: Any, after: Items) -> None:
+        state = new["state"]["S"]
+        if state == "ready":
+            self.served.add(DocumentId(new["document_id"]["S"]))
+        if old is None:
+            if state in IN_PROGRESS:
+                self._begun(new, after)
+            return
+        was = old["state"]["S"]
+        swept = was in IN_PROGRESS and state == "failed" and new["error"]["M"]["stage"]["S"] == "recovery"
+        if swept and old["heartbeat"]["S"] > self._cutoff():
+            self.problems.append(Problem("living_failed", "the sweep failed a document with a fresh heartbeat"))
+
+    def _cutoff(self) -> str:
+        return rfc3339(self._world.clock.now() - timedelta(seconds=SETTINGS.stalled_after_s))
+
+    def _begun(self, new: Any, after: Items) -> None:
+        """One content is embedded by one ingest at a time, unless the other has stalled or can never win."""
+        cutoff = self._cutoff()
+        for key, other in after.items():
+            if key[1] != "HEAD" or other is new or other["state"]["S"] not in IN_PROGRESS:
+                continue
+            same = all(other.get(name) == new.get(name) for name in ("collection_id", "source_id", "fingerprint"))
+            if same and other["heartbeat"]["S"] > cutoff and not self._beaten(other, after):
+                self.problems.append(Problem("other", "two ingests embed the same content at once"))
+
+    @staticmethod
+    def _beaten(head: Any, after: Items) -> bool:
+        for key, item in after.items():
+            if key[1] == "SOURCE" and key[0].endswith("#" + head.get("source_id", {"S": "-"})["S"]):
+                return int(item["current_number"]["N"]) >= int(head["number"]["N"])
+        return False
+
+    # -- answers -----------------------------------------------------------------------------------
+
+    def check_answer(self, answer: RetrieveResult, start: int, top_k: int) -> None:
+        """An answer that was worked out while the states from ``start`` on went by."""
+        states = {id(items): items for items in self._states[start:]}
+        served = [read_rows(items).served() for items in states.values()]
+        self.problems += answer_problems(answer, served, top_k)
+
+
+def answer_problems(answer: RetrieveResult, served: Sequence[Sequence[Head]], top_k: int) -> list[Problem]:
+    """What is wrong with an answer, given what was served at each moment while it was worked out."""
+    problems = []
+    generations = {(head.document_id, head.attempt) for heads in served for head in heads}
+    found: dict[str, dict[tuple[DocumentId, int], set[ChunkId]]] = {}
+    sources = {head.document_id: head.source_id or head.document_id for heads in served for head in heads}
+    for hit in answer.hits:
+        chunk = hit.chunk.id
+        generation = (chunk.document_id, chunk.attempt) if chunk else None
+        if chunk is None or generation is None or generation not in generations:
+            problems.append(Problem("mixed", f"a hit of {chunk}, which was not served"))
+            continue
+        if hit.orphaned:
+            problems.append(Problem("lost", f"{chunk} came without its row"))
+        found.setdefault(str(sources[chunk.document_id]), {}).setdefault(generation, set()).add(chunk)
+    problems += [Problem("mixed", f"{len(one)} versions in one answer") for one in found.values() if len(one) > 1]
+    fewest = min((sum(head.chunk_count for head in heads) for heads in served), default=0)
+    if len(answer.hits) < min(top_k, fewest):
+        kind = "empty_answers"
+        problems.append(Problem(kind, f"{len(answer.hits)} hits at top_k {top_k} while at least {fewest} were served"))
+    return problems
+
+
+def question(collection: Any, top_k: int) -> RetrieveQuery:
+    """A question that every chunk of a proof answers."""
+    return RetrieveQuery(query="text", collections=[collection], top_k=top_k)
