@@ -4,12 +4,15 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from functools import partial
 
+from pydantic import TypeAdapter, ValidationError
+
 from core.clock import new_id
 from core.ingest.delete import delete_collection
 from core.metadata.dynamo import settle
 from core.metadata.rows import CollectionRow
 from core.model.collection import (
     Collection,
+    CollectionName,
     CollectionState,
     CollectionStats,
     CollectionUpdate,
@@ -23,6 +26,7 @@ from core.model.tenant import Tenant
 from core.parts import Parts
 from core.recovery.reconcile import new_reconcile
 
+_NAME = TypeAdapter(CollectionName)
 DEFAULT_CHUNK_SIZE = 512
 DEFAULT_CHUNK_OVERLAP = 50
 
@@ -45,7 +49,7 @@ class CollectionService:
         store = parts.vector_store()
         if not parts.embedders:
             raise NotConfigured("No embedder is configured")
-        model = new.embedding_model or next(iter(parts.embedders))
+        model = next(iter(parts.embedders)) if new.embedding_model is None else new.embedding_model
         if model not in parts.embedders:
             known = ", ".join(parts.embedders)
             raise InvalidArgument(f"Unknown embedding model; there is {known}", field="embedding_model")
@@ -88,7 +92,11 @@ class CollectionService:
         Raises:
             CollectionNotFound: no such collection in the tenant.
         """
-        collection_id = self._parts.collections.id_of(tenant, name.strip())
+        try:
+            known = _NAME.validate_python(name)
+        except ValidationError as error:  # no collection can have it
+            raise CollectionNotFound from error
+        collection_id = self._parts.collections.id_of(tenant, known)
         if collection_id is None:
             raise CollectionNotFound
         return self.get(tenant, collection_id)

@@ -7,6 +7,7 @@ import pytest
 from core.settings import Settings
 from tests.support.clock import ManualClock
 from tests.support.dynamodb import MemoryDynamoDB
+from tests.support.embedder import HashedEmbedder
 from tests.support.engines import World, make_world
 from tests.support.meddling import MeddlingVectors, Recorder
 
@@ -31,10 +32,21 @@ def world(recorder: Recorder, vectors: MeddlingVectors) -> World:
     return memory_world(recorder, vectors)
 
 
-def memory_world(recorder: Recorder, vectors: MeddlingVectors, settings: Settings | None = None) -> World:
+def memory_world(
+    recorder: Recorder,
+    vectors: MeddlingVectors,
+    settings: Settings | None = None,
+    embedder: HashedEmbedder | None = None,
+) -> World:
     """A world on a table of its own."""
     clock = ManualClock()
     table = MemoryDynamoDB(clock.monotonic)
     return make_world(
-        settings=settings, vectors=vectors, clock=clock, extensions=[recorder], dynamodb=table, create=False
+        settings=settings,
+        embedder=embedder,
+        vectors=vectors,
+        clock=clock,
+        extensions=[recorder],
+        dynamodb=table,
+        create=False,
     )
