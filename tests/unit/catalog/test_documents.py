@@ -1,0 +1,168 @@
+"""Documents: read, listed and counted."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.model.document import DocumentState, source_id
+from core.model.errors import CollectionNotFound, DocumentNotFound, InvalidArgument, Unavailable
+from core.model.ids import CollectionId, DocumentId
+from core.model.page import Order, PageRequest
+from tests.support.engines import ACME, GLOBEX, World
+from tests.support.meddling import MeddlingVectors, Recorder, die
+from tests.unit.conftest import memory_world
+
+ALL = PageRequest(limit=100)
+
+
+def test_another_tenants_document_looks_like_a_missing_one(world: World) -> None:
+    collection = world.collection(tenant=GLOBEX)
+    theirs = world.ingest(collection, "one", tenant=GLOBEX).document_id
+    assert theirs is not None
+    seen = []
+    for document_id in (theirs, DocumentId.new(1, 1)):
+        with pytest.raises(DocumentNotFound) as refused:
+            world.engine.documents.get(ACME, document_id)
+        seen.append((str(refused.value), refused.value.extras))
+    assert seen[0] == seen[1]
+    assert world.engine.documents.get(GLOBEX, theirs).tenant == GLOBEX
+
+
+def fill(world: World, recorder: Recorder) -> tuple[CollectionId, CollectionId]:
+    """Two collections with documents in several states, a second apart."""
+    here, there = world.collection("here"), world.collection("there")
+    foreign = world.collection("here", tenant=GLOBEX)
+    world.ingest(here, "one", source_key="a")
+    world.clock.advance(1)
+    world.ingest(there, "two", source_key="a")
+    world.clock.advance(1)
+    world.ingest(here, "three")
+    world.clock.advance(1)
+    die(world, recorder, here, "four", source_key="a")
+    world.clock.advance(1)
+    world.embedder.failure = Unavailable("The model does not answer")
+    with pytest.raises(Unavailable):
+        world.ingest(here, "five", source_key="a")
+    world.embedder.failure = None
+    world.clock.advance(1)
+    world.ingest(foreign, "six", tenant=GLOBEX, source_key="a")
+    return here.id, there.id
+
+
+@pytest.mark.parametrize("order", Order)
+def test_a_listing_shows_a_collections_a_sources_or_the_tenants_documents(
+    world: World, recorder: Recorder, order: Order
+) -> None:
+    here, there = fill(world, recorder)
+    request = PageRequest(limit=100, order=order)
+
+    def listed(**filters: object) -> list[tuple[str | None, str]]:
+        found = world.engine.documents.list(ACME, request, **filters).items  # type: ignore[arg-type]
+        assert world.engine.documents.count(ACME, **filters) == len(found)  # type: ignore[arg-type]
+        pairs = [(one.source_key, one.state.value) for one in found]
+        return pairs if order == Order.OLDEST else pairs[::-1]
+
+    one, three = ("a", "ready"), (None, "ready")
+    four, five = ("a", "processing"), ("a", "failed")
+    assert listed() == [one, ("a", "ready"), three, four, five]
+    assert listed(collection_id=here) == [one, three, four, five]
+    assert listed(collection_id=there) == [("a", "ready")]
+    assert listed(state=DocumentState.READY) == [one, ("a", "ready"), three]
+    assert listed(collection_id=here, state=DocumentState.FAILED) == [five]
+    assert listed(collection_id=here, state=DocumentState.PENDING) == []
+    assert listed(collection_id=here, source_key="a") == [one, four, five]
+    assert listed(collection_id=here, source_key=source_id("a")) == [one, four, five]
+    assert listed(collection_id=here, source_key="a", state=DocumentState.READY) == [one]
+    assert listed(collection_id=here, source_key="b") == []
+
+
+def test_a_source_key_needs_a_collection_and_the_right_form(world: World) -> None:
+    collection = world.collection()
+    with pytest.raises(InvalidArgument) as refused:
+        world.engine.documents.list(ACME, ALL, source_key="a")
+    assert refused.value.extras["field"] == "source_key"
+    for key in ("", " ", "x" * 1025):
+        with pytest.raises(InvalidArgument):
+            world.engine.documents.list(ACME, ALL, collection.id, source_key=key)
+
+
+@pytest.mark.parametrize("tenant", [ACME, GLOBEX])
+def test_another_tenants_collection_has_no_listing(world: World, tenant: str) -> None:
+    collection = world.collection(tenant=GLOBEX)
+    if tenant == GLOBEX:
+        assert world.engine.documents.list(GLOBEX, ALL, collection.id).items == []
+        return
+    for call in (world.engine.documents.list, world.engine.documents.list_chunks):
+        with pytest.raises(CollectionNotFound):
+            call(ACME, ALL, collection.id)
+    for count in (world.engine.documents.count, world.engine.documents.count_chunks):
+        with pytest.raises(CollectionNotFound):
+            count(ACME, collection.id)
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    st.lists(st.sampled_from(["keyed", "unkeyed", "failed", "elsewhere"]), max_size=9),
+    st.integers(1, 4),
+    st.sampled_from(Order),
+    st.sampled_from(["tenant", "collection", "ready", "source"]),
+)
+def test_pages_cover_everything_exactly_once(kinds: list[str], limit: int, order: Order, scope: str) -> None:
+    world = memory_world(Recorder(), MeddlingVectors())
+    here, there = world.collection("here"), world.collection("there")
+    for number, kind in enumerate(kinds):
+        world.clock.advance(1)
+        if kind == "failed":
+            world.embedder.failure = Unavailable("The model does not answer")
+            with pytest.raises(Unavailable):
+                world.ingest(here, f"content {number}", source_key="a")
+            world.embedder.failure = None
+        else:
+            fields = {"source_key": f"key {number}"} if kind == "keyed" else {}
+            target = there if kind == "elsewhere" else here
+            world.ingest(target, f"content {number}", **fields)  # type: ignore[arg-type]
+    scopes: dict[str, dict[str, object]] = {
+        "tenant": {},
+        "collection": {"collection_id": here.id},
+        "ready": {"state": DocumentState.READY},
+        "source": {"collection_id": here.id, "source_key": "a"},
+    }
+    filters = scopes[scope]
+    whole = world.engine.documents.list(ACME, PageRequest(limit=100, order=order), **filters).items  # type: ignore[arg-type]
+    paged, token = [], None
+    while True:
+        request = PageRequest(limit=limit, order=order, token=token, total=True)
+        page = world.engine.documents.list(ACME, request, **filters)  # type: ignore[arg-type]
+        assert page.total == len(whole)
+        paged += page.items
+        token = page.next_page_token
+        if token is None:
+            break
+        assert len(page.items) == limit
+    assert paged == whole
+    ids = [one.id for one in whole]
+    assert ids == sorted(ids, reverse=order == Order.NEWEST)
+    world.vectors.close()
+
+
+def test_a_page_token_is_of_one_tenant_and_one_query(world: World, recorder: Recorder) -> None:
+    here, there = fill(world, recorder)
+    token = world.engine.documents.list(ACME, PageRequest(limit=1), here).next_page_token
+    request = PageRequest(limit=1, token=token)
+    assert world.engine.documents.list(ACME, request, here).items
+    others: tuple[dict[str, object], ...] = (
+        {},
+        {"collection_id": there},
+        {"collection_id": here, "state": DocumentState.READY},
+        {"collection_id": here, "source_key": "a"},
+    )
+    for filters in others:
+        with pytest.raises(InvalidArgument):
+            world.engine.documents.list(ACME, request, **filters)  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgument):
+        world.engine.documents.list(ACME, PageRequest(limit=1, token=token, order=Order.OLDEST), here)
+    with pytest.raises(InvalidArgument):
+        world.engine.documents.list_chunks(ACME, request, here)
+    theirs = world.engine.collections.get_by_name(GLOBEX, "here")
+    with pytest.raises(InvalidArgument):
+        world.engine.documents.list(GLOBEX, request, theirs.id)
