@@ -7,8 +7,8 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
 from threading import Barrier
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -20,8 +20,10 @@ from core.model.component import TenantFilter
 from core.model.ids import ChunkId
 from core.model.tenant import Tenant
 from core.vectors.embedded import EmbeddedVectorStore
+from core.vectors.opensearch.index import Dialect, Engine
 from core.vectors.types import VectorMatch, VectorQuery, VectorRecord, VectorStore
 from tests.contract.vector_words import chunk_id, collection_id, direction, record, unit
+from tests.support.opensearch import ON_OPENSEARCH, store_on
 
 DIMENSIONS = 4
 SPACE = VectorSpace(model="model-a", dimensions=DIMENSIONS)
@@ -32,10 +34,19 @@ SPACES = (SPACE, OTHER_MODEL, OTHER_DIMENSIONS)
 NORTH, EAST, SOUTH = unit(0, 1, 0, 0), unit(1, 0, 0, 0), unit(0, -1, 0, 0)
 SCORE_TOLERANCE = 1e-6
 
-STORES: dict[str, Callable[[Path], VectorStore]] = {
-    "embedded in memory": lambda folder: EmbeddedVectorStore(None),
-    "embedded on disk": lambda folder: EmbeddedVectorStore(folder / "vectors.sqlite"),
+Ask = Callable[[str], Any]
+"""The value of a fixture."""
+
+STORES: dict[str, Callable[[Ask], VectorStore]] = {
+    "embedded in memory": lambda ask: EmbeddedVectorStore(None),
+    "embedded on disk": lambda ask: EmbeddedVectorStore(ask("tmp_path") / "vectors.sqlite"),
+    "opensearch faiss": lambda ask: store_on(ask("opensearch"), "faiss"),
+    "opensearch lucene": lambda ask: store_on(ask("opensearch"), "lucene", engine=Engine.LUCENE),
+    "opensearch serverless": lambda ask: store_on(
+        ask("collection_of_nextgen").url, "serverless", dialect=Dialect.SERVERLESS
+    ),
 }
+KINDS = [pytest.param(kind, marks=ON_OPENSEARCH if kind.startswith("opensearch") else ()) for kind in STORES]
 
 _numbers = itertools.count()
 
@@ -44,9 +55,9 @@ def new_tenant() -> Tenant:
     return Tenant(f"tenant-{next(_numbers)}")
 
 
-@pytest.fixture(params=STORES)
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[VectorStore]:
-    made = STORES[request.param](tmp_path)
+@pytest.fixture(params=KINDS)
+def store(request: pytest.FixtureRequest) -> Iterator[VectorStore]:
+    made = STORES[request.param](request.getfixturevalue)
     for space in SPACES:
         made.prepare(space)
     yield made
@@ -387,9 +398,11 @@ class TestLife:
         store.prepare(SPACE)
         assert store.count(tenant, SPACE) == 3
 
-    @pytest.mark.parametrize("kind", STORES)
-    def test_a_store_can_be_prepared_by_many_threads_at_once(self, kind: str, tmp_path: Path, tenant: Tenant) -> None:
-        store, barrier = STORES[kind](tmp_path), Barrier(8)
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_a_store_can_be_prepared_by_many_threads_at_once(
+        self, kind: str, request: pytest.FixtureRequest, tenant: Tenant
+    ) -> None:
+        store, barrier = STORES[kind](request.getfixturevalue), Barrier(8)
 
         def prepare_and_write(index: int) -> None:
             barrier.wait()
