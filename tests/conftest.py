@@ -14,6 +14,8 @@ os.environ.update(
     AWS_DEFAULT_REGION=REGION,
 )
 
+pytest_plugins = ["tests.support.opensearch"]
+
 
 @pytest.fixture
 def world() -> Iterator[World]:
