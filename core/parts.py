@@ -114,8 +114,10 @@ class Parts:
         """Vectors of texts. Recorded under the OpenTelemetry names for generative AI clients."""
         model = embedder.space.model
         start = self.clock.monotonic()
-        answer = embedder.embed(texts)
-        seconds = self.clock.monotonic() - start
-        self.metrics.record("gen_ai.client.operation.duration", seconds, "Seconds", model=model)
+        try:
+            answer = embedder.embed(texts)
+        finally:
+            seconds = self.clock.monotonic() - start
+            self.metrics.record("gen_ai.client.operation.duration", seconds, "Seconds", model=model)
         self.metrics.record("gen_ai.client.token.usage", answer.input_tokens, "Count", model=model)
         return answer.vectors

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from core.metadata.rows import CollectionRow
 from core.model.collection import CollectionState, VectorSpace
-from core.model.errors import InvalidArgument
+from core.model.errors import InvalidArgument, NotConfigured
 from core.model.hit import (
     CompareHit,
     CompareResult,
@@ -107,6 +107,8 @@ class RetrievalService:
 
     def _search(self, tenant: Tenant, scope: _Scope, query: RetrieveQuery, limit: int) -> Found:
         self._parts.vector_store()
+        if not self._parts.embedders:
+            raise NotConfigured("No embedder is configured")
         if scope.space is None:
             return Found([])
         embedder = self._parts.embedder(scope.space.model)
@@ -118,8 +120,8 @@ class RetrievalService:
         if len(hits) >= top_k:
             return None
         if len(hits) < min(len(found.hits), top_k):
-            best = found.hits[0].score
-            detail = f"The best score is {best:.4f}; lower min_score to see more"
+            best = found.hits[len(hits)].score
+            detail = f"The best score that was cut is {best:.4f}; lower min_score to see more"
             return Reason(code=ReasonCode.BELOW_MIN_SCORE, detail=detail, best_score=best)
         if found.bounded:
             detail = "Too much was replaced while this ran; ask again"

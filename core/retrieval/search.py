@@ -8,13 +8,14 @@ from core.model.chunk import Chunk
 from core.model.collection import VectorSpace
 from core.model.document import DocumentSummary
 from core.model.hit import Hit
-from core.model.ids import CollectionId, DocumentId
+from core.model.ids import CollectionId, DocumentId, generation
 from core.model.tenant import Tenant
 from core.parts import Parts
 from core.retrieval.visibility import is_current, is_ready
 from core.vectors.types import VectorMatch, VectorQuery
 
 MAX_SEARCHES = 5
+MIN_REFILL = 50
 
 
 @dataclass(frozen=True)
@@ -36,12 +37,12 @@ class _Round:
 
     Attributes:
         hidden: generations that are not served.
-        dropped: matches of what is served whose chunk rows are gone.
+        serving: generations that the matches' sources serve.
     """
 
     hits: list[Hit]
     hidden: set[str]
-    dropped: int
+    serving: set[str]
     matches: int
 
 
@@ -61,8 +62,9 @@ def search(parts: Parts, tenant: Tenant, space: VectorSpace, query: VectorQuery)
         # Hidden matches are reason enough to look again: what replaced them may have come since.
         if len(hits) == query.limit or not (one.hidden or one.matches == asked):
             return Found(hits)
-        hidden |= one.hidden
-        asked += one.dropped
+        # What was on its way in, and hidden, may be what its source serves by now.
+        hidden = (hidden | one.hidden) - one.serving
+        asked = max(2 * asked, MIN_REFILL)
     return Found(hits, bounded=True)
 
 
@@ -90,7 +92,7 @@ def _search_once(parts: Parts, tenant: Tenant, space: VectorSpace, query: Vector
     return _Round(
         hits=hits,
         hidden={match.chunk_id.generation for match in hidden},
-        dropped=len(lost) - orphaned,
+        serving=state.serving() | now.serving(),
         matches=len(matches),
     )
 
@@ -123,6 +125,11 @@ class _State:
         sources, heads = parts.documents.serving(tenant, sorted(keyed), sorted(unkeyed))
         marked = {one for one in unkeyed if one not in heads and parts.documents.gone(tenant, one)}
         return cls(sources, heads, marked)
+
+    def serving(self) -> set[str]:
+        """The generations that the sources serve."""
+        currents = [source.current for source in self.sources.values() if source.current is not None]
+        return {generation(one.document_id, one.attempt) for one in currents}
 
     def hides(self, match: VectorMatch) -> bool:
         """Whether a match is of something that is not served.
