@@ -23,4 +23,4 @@ def world() -> Iterator[World]:
     with mock_aws():
         world = make_world()
         yield world
-        world.vectors.close()
+        world.close()

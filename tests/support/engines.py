@@ -23,6 +23,7 @@ from core.vectors.types import VectorStore
 from infra.template import create_table
 from tests.support.clock import ManualClock
 from tests.support.embedder import HashedEmbedder
+from tests.support.validator import Validator
 
 ACME = Tenant("acme")
 GLOBEX = Tenant("globex")
@@ -40,7 +41,13 @@ class World:
     embedder: HashedEmbedder
     dynamodb: Any
     vectors: VectorStore
+    validator: Validator
     extras: dict[str, Any] = field(default_factory=dict)
+
+    def close(self) -> None:
+        """Lets go of the vector store, and says which requests AWS would have refused: code may have swallowed it."""
+        self.vectors.close()
+        assert not self.validator.refused, f"AWS would have refused: {self.validator.refused}"
 
     def collection(self, name: str = "notes", tenant: Tenant = ACME, **fields: Any) -> Collection:
         return self.engine.collections.create(tenant, NewCollection(name=name, **fields))
@@ -78,10 +85,14 @@ def make_world(
     extensions: Sequence[Extension] = (),
     create: bool = True,
 ) -> World:
-    """An engine on a new table. Runs inside moto's `mock_aws`, or against the client it is given."""
+    """An engine on a new table. Runs inside moto's `mock_aws`, or against the client it is given.
+
+    Every request of the engine is held to what AWS takes (`tests.support.validator`).
+    """
     client = dynamodb or boto3.client("dynamodb", region_name=REGION)
     if create:
         create_table(client, TABLE)
+    validator = Validator()
     clock = clock or ManualClock()
     embedder = embedder or HashedEmbedder()
     vectors = vectors or EmbeddedVectorStore(None)
@@ -89,11 +100,11 @@ def make_world(
     parts = Parts(
         settings=settings or Settings(table=TABLE, embedder="none", vectors="none"),
         clock=typed_clock,
-        table=Table(client, TABLE, typed_clock),
+        table=Table(validator.watching(client), TABLE, typed_clock),
         loaders=Loaders(),
         splitters=Splitters(),
         embedders={embedder.space.model: embedder},
         vectors=vectors,
         extensions=extensions,
     )
-    return World(Engine(parts), parts, clock, embedder, client, vectors)
+    return World(Engine(parts), parts, clock, embedder, client, vectors, validator)

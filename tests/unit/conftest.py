@@ -27,9 +27,11 @@ def vectors() -> Iterator[MeddlingVectors]:
 
 
 @pytest.fixture
-def world(recorder: Recorder, vectors: MeddlingVectors) -> World:
+def world(recorder: Recorder, vectors: MeddlingVectors) -> Iterator[World]:
     """An engine with a recorder as its extension."""
-    return memory_world(recorder, vectors)
+    world = memory_world(recorder, vectors)
+    yield world
+    world.close()
 
 
 def memory_world(
