@@ -91,10 +91,8 @@ class Attempt:
             self._discard()
             raise IngestInterrupted(document_id=self._head.document_id) from error
         except Exception as error:
-            self._fail(error)
-            after = self._outcome()
+            after = self._end_badly(error)
             if after is None:
-                self._discard()
                 if isinstance(error, WeftError):
                     error.extras["document_id"] = self._head.document_id
                 raise
@@ -197,15 +195,27 @@ class Attempt:
 
     # -- what became of it -------------------------------------------------------------------------
 
-    def _outcome(self) -> IngestResult | None:
-        """The success that this attempt had after all, its answer lost; None: there is none."""
+    def _end_badly(self, error: Exception) -> IngestResult | None:
+        """Marks the document failed, or finds the success that it had after all, its answer lost.
+
+        While neither is known, a swap may be on its way still: then the data stays, and the sweep decides.
+
+        Returns:
+            The success; None: there is none.
+        """
+        if self._life.is_over():
+            return None
         try:
+            self._fail(error)
             head, source = self._parts.documents.head_and_source(self._head)
         except Unavailable:
-            return None  # the caller hears of the first failure, which came from the same trouble
-        if head is None or head.attempt != self._head.attempt:
+            # The caller hears of the first failure, which came from the same trouble.
+            logger.warning("Document %s is left to the sweep", self._head.document_id)
             return None
-        return self._settled(head, source)
+        result = self._settled(head, source) if head is not None and head.attempt == self._head.attempt else None
+        if result is None:
+            self._discard()
+        return result
 
     def _settled(self, head: Head, source: Source | None) -> IngestResult | None:
         """Ready under my attempt is my success; superseded under it is a success that was overtaken."""
@@ -258,16 +268,13 @@ class Attempt:
     # -- ends --------------------------------------------------------------------------------------
 
     def _fail(self, error: Exception) -> None:
-        """Marks the document failed, unless it has been settled otherwise."""
-        if self._life.is_over():
-            return
+        """Marks the document failed, unless it has been settled otherwise.
+
+        Raises:
+            Unavailable: it is not known whether it is.
+        """
         failure = failure_of(self._stage, error)
-        try:
-            failed = settle(self._parts.clock, partial(mark_failed, self._parts, self._head, failure))
-        except Unavailable:
-            logger.warning("Document %s is left to the sweep", self._head.document_id)
-            return
-        if failed:
+        if settle(self._parts.clock, partial(mark_failed, self._parts, self._head, failure)):
             self._fire("ingest_failed", failure=failure)
 
     def _discard(self) -> None:
