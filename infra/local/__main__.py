@@ -90,12 +90,14 @@ def _up(options: argparse.Namespace) -> int:
             return 1
         _announce(stack.url, stack.aws_url, options)
         asked.wait()
-        ended = stack.stop()
-    if not ended:
+        problems = stack.stop()
+    for problem in problems:
+        print(f"weft: {problem}", file=sys.stderr, flush=True)
+    code = 1 if problems or failed.is_set() else 0
+    if not stack.ended:
         # A handler that never ends must not keep the process.
-        sys.stderr.flush()
-        os._exit(1 if options.data or failed.is_set() else 0)
-    return 1 if failed.is_set() else 0
+        os._exit(code)
+    return code
 
 
 def _announce(url: str, aws_url: str, options: argparse.Namespace) -> None:

@@ -29,7 +29,7 @@ class Unauthorized(Exception):
 
 
 class KeyUnusable(Exception):
-    """The file of the development key holds something else."""
+    """The file of the development key cannot be used."""
 
 
 class DevelopmentKey:
@@ -46,14 +46,16 @@ class DevelopmentKey:
         """The folder's key, generated when there is none. Two processes that start together get the same one.
 
         Raises:
-            KeyUnusable: the file there holds no RSA key.
+            KeyUnusable: the file there holds no RSA key, or cannot be written or read.
         """
         path = folder / KEY_FILE
-        if not path.exists():
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _write_once(path)
         try:
+            if not path.exists():
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                _write_once(path)
             private = serialization.load_pem_private_key(path.read_bytes(), password=None)
+        except OSError as error:
+            raise KeyUnusable(f"{path} cannot be used: {error.strerror}") from error
         except ValueError:
             private = None
         if not isinstance(private, rsa.RSAPrivateKey):

@@ -30,6 +30,7 @@ class Worker:
     """A thread that does the same thing until it is stopped. ``on_failure`` is called when it ends by an error."""
 
     def __init__(self, name: str, on_failure: Callable[[], None]) -> None:
+        self.failed = False
         self._stop = threading.Event()
         self._on_failure = on_failure
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -51,6 +52,7 @@ class Worker:
             self._work()
         except Exception:  # a thread's errors have no other way out
             logger.exception("The %s ended", self._thread.name)
+            self.failed = True
             self._on_failure()
 
     def _work(self) -> None:

@@ -73,7 +73,7 @@ class Router:
 
 
 def _segments(path: str) -> list[str]:
-    return path.strip("/").split("/")
+    return path.removeprefix("/").split("/")
 
 
 def _is_variable(segment: str) -> bool:
@@ -105,7 +105,10 @@ class Gateway:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request_id = str(uuid.uuid4())
-        body = await _read(receive)
+        try:
+            body = await _read(receive)
+        except ConnectionAbortedError:
+            return
         answer = await self._answer(scope, body, request_id)
         headers = [*answer.headers, ("apigw-requestid", request_id)]
         if answer.status != HTTPStatus.NO_CONTENT:
@@ -120,7 +123,7 @@ class Gateway:
         await send({"type": "http.response.body", "body": answer.body})
 
     async def _answer(self, scope: Scope, body: bytes | None, request_id: str) -> Answer:
-        match = self._router.match(scope["method"], scope["raw_path"].decode("ascii"))
+        match = self._router.match(scope["method"], scope["raw_path"].decode("latin-1"))
         if match is None:
             return refusal(404, "Not Found")
         if body is None:
@@ -152,12 +155,18 @@ def _challenge(error: Unauthorized) -> str:
 
 
 async def _read(receive: Receive) -> bytes | None:
-    """The body; None when it is too large. Then the rest is read and dropped, so that the client hears the answer."""
+    """The body; None when it is too large. Then the rest is read and dropped, so that the client hears the answer.
+
+    Raises:
+        ConnectionAbortedError: the client went away.
+    """
     parts: list[bytes] = []
     size = 0
     more = True
     while more:
         message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ConnectionAbortedError
         part = message.get("body", b"")
         more = message.get("more_body", False)
         size += len(part)
@@ -180,7 +189,7 @@ def http_event(
     client, _ = scope["client"]
     headers |= dict(zip(FORWARDED, (client, str(scope["server"][1]), "http"), strict=True))
     query = scope["query_string"].decode("latin-1")
-    path = unquote(scope["raw_path"].decode("ascii"))
+    path = unquote(scope["raw_path"].decode("latin-1"))
     event: dict[str, Any] = {
         "version": "2.0",
         "routeKey": match.route.key,

@@ -30,6 +30,7 @@ VECTORS = "vectors.sqlite3"
 HEADERS = ("ContentType", "CacheControl", "ContentDisposition", "ContentEncoding", "ContentLanguage", "Metadata")
 COUNTS: "list[QueueAttributeNameType]" = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
 ROWS_IN_ONE_WRITE = 25
+LONGEST_HIDDEN_S = 30.0
 
 Versions = dict[tuple[str, str], str]
 """An object's key and its old version id, and the new one."""
@@ -62,7 +63,11 @@ class DataFolder:
         self._lock.close()
 
     def save(self, aws: AwsServer, vectors: Path) -> Path:
-        """Writes a snapshot and then removes those before it. Nothing else may write to the services meanwhile."""
+        """Writes a snapshot and then removes those before it. Nothing else may write to the services meanwhile.
+
+        Raises:
+            OSError: the disk is full, or a message stays hidden for too long (TimeoutError).
+        """
         draft = self.path / f"draft-{secrets.token_hex(8)}"
         draft.mkdir()
         _write(draft, aws, vectors)
@@ -173,8 +178,13 @@ def _save_events(folder: Path, aws: AwsServer) -> None:
 
 
 def _drain(aws: AwsServer, url: str) -> Iterator[str]:
-    """Takes every message out, also one that shows itself only when its visibility time-out ends."""
-    while True:
+    """Takes every message out, also one that shows itself only when its visibility time-out ends.
+
+    Raises:
+        TimeoutError: someone has received one and hides it for long.
+    """
+    ends = time.monotonic() + LONGEST_HIDDEN_S
+    while time.monotonic() < ends:
         counts = aws.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=COUNTS)["Attributes"]
         if not any(int(count) for count in counts.values()):
             return
@@ -182,6 +192,7 @@ def _drain(aws: AwsServer, url: str) -> Iterator[str]:
             yield message["Body"]
             aws.sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
         time.sleep(0.05)
+    raise TimeoutError(f"a message of {url} stayed hidden")
 
 
 def _restore_events(folder: Path, aws: AwsServer, versions: Versions) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import uvicorn
 
+from core.settings import Settings
 from infra import template
 from infra.local import snapshot
 from infra.local.authorizer import Authorizer, DevelopmentKey
@@ -57,12 +58,16 @@ class Stack:
     Args:
         options: see there.
         on_failure: called when a part ends by itself.
+
+    Attributes:
+        ended: after ``stop``: whether no thread of a function is left.
     """
 
     def __init__(self, options: Options, on_failure: Callable[[], None]) -> None:
         self._options = options
         self._on_failure = on_failure
         self._opened = ExitStack()
+        self.ended = True
         self._template = template.load()
         self._functions: dict[str, LambdaFunction] = {}
         self._workers: list[Worker] = []
@@ -72,6 +77,8 @@ class Stack:
 
         Raises:
             StartError: the port or the data folder is in use, or the snapshot cannot be read.
+            ConfigurationError: a setting of the environment is wrong.
+            KeyUnusable: the development key cannot be used.
         """
         with ExitStack() as opened:
             self._socket = _listen(self._options.port)
@@ -96,22 +103,28 @@ class Stack:
         """Where DynamoDB, S3 and SQS answer."""
         return self._aws.url
 
-    def stop(self) -> bool:
+    def stop(self) -> list[str]:
         """Ends everything; what has begun may end first, within ``GRACE_S``.
 
         Returns:
-            Whether all of it ended, and was saved when a data folder was given.
+            What was not kept although a data folder was given, and why; nothing when all is well.
         """
-        ended = self._end_work(time.monotonic() + GRACE_S)
+        self.ended = self._end_work(time.monotonic() + GRACE_S)
         self._aws.notifications.close()
         try:
-            if self._folder and ended:
-                self._folder.save(self._aws, self._vectors)
-            elif self._folder:
-                logger.error("Something did not end in time: nothing was saved; the last snapshot stays as it was")
+            return self._save(self._folder) if self._folder else []
         finally:
             self._opened.close()
-        return ended
+
+    def _save(self, folder: snapshot.DataFolder) -> list[str]:
+        why = "something did not end in time, or failed"
+        if self.ended and not any(worker.failed for worker in self._workers):
+            try:
+                folder.save(self._aws, self._vectors)
+                return []
+            except OSError as error:
+                why = str(error)
+        return [f"Nothing was saved: {why}. What was kept before is still there."]
 
     def _open_folder(self) -> snapshot.DataFolder | None:
         if self._options.data is None:
@@ -152,6 +165,7 @@ class Stack:
             # Nothing here reads the metrics that functions would print.
             "POWERTOOLS_METRICS_DISABLED": "true",
         }
+        Settings.read(os.environ)
         self._functions = {name: LambdaFunction.load(function) for name, function in described.items()}
 
     def _start_api(self) -> None:

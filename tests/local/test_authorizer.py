@@ -129,3 +129,9 @@ def test_a_file_that_is_no_key_is_named(tmp_path: Path) -> None:
     (tmp_path / "key.pem").write_text("nothing")
     with pytest.raises(KeyUnusable, match=r"key\.pem"):
         DevelopmentKey.in_folder(tmp_path)
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(KeyUnusable, match="file"):
+        DevelopmentKey.in_folder(tmp_path / "file" / "data")

@@ -58,7 +58,7 @@ def test_without_a_terminal_its_tables_have_no_colours(files: list[str]) -> None
     assert "\x1b" not in ran.stdout
     for said in (
         "chunk 1 of 1",
-        "Looms > Warp",
+        "│ Looms ",
         "vector rank",
         "Relevant context:",
         "nothing was embedded",

@@ -68,6 +68,7 @@ def api(key: DevelopmentKey) -> Api:
         ("DELETE", "/v1/things", "$default", None),
         ("GET", "/elsewhere", "$default", None),
         ("GET", "/v1/things//parts", "$default", None),
+        ("GET", "/v1/things/", "$default", None),
     ],
 )
 def test_the_most_exact_route_wins_and_the_default_route_takes_the_rest(
@@ -139,6 +140,20 @@ def test_a_route_without_authorizer_needs_no_token_and_carries_no_claims(api: Ap
     assert api.request("GET", "/v1/health", token=False).status_code == 200
     assert api.request("GET", "/v1/health").status_code == 200
     assert all("authorizer" not in event["requestContext"] for event in api.events)
+
+
+def test_a_client_that_goes_away_in_the_middle_of_its_body_reaches_no_handler(api: Api, key: DevelopmentKey) -> None:
+    messages = [{"type": "http.request", "body": b"half", "more_body": True}, {"type": "http.disconnect"}]
+
+    async def receive() -> Any:
+        return messages.pop(0)
+
+    async def send(_message: Any) -> None:
+        raise AssertionError("nobody hears an answer")
+
+    gateway = Gateway(Router(api.routes), Authorizer(key))
+    asyncio.run(gateway({"type": "http", "method": "POST", "raw_path": b"/v1/things"}, receive, send))
+    assert api.events == []
 
 
 def test_a_body_over_ten_megabytes_is_refused(api: Api) -> None:

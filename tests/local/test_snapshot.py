@@ -163,3 +163,13 @@ def test_a_snapshot_of_another_form_is_refused_by_name(aws: AwsServer, folder: D
     (saved / "manifest.json").write_text(json.dumps({"format": 0, "sequencer": 0}))
     with pytest.raises(ValueError, match=saved.name):
         snapshot.restore(saved, aws, tmp_path / "none")
+
+
+def test_a_message_that_someone_hides_for_long_does_not_keep_the_stack_from_ending(
+    aws: AwsServer, folder: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    aws.sqs.receive_message(QueueUrl=aws.queue_url(QUEUE), VisibilityTimeout=3600)
+    monkeypatch.setattr(snapshot, "LONGEST_HIDDEN_S", 0.1)
+    with pytest.raises(TimeoutError, match="hidden"):
+        folder.save(aws, tmp_path / "none")
+    assert folder.latest is None

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -134,16 +135,23 @@ def test_what_it_holds_survives_a_stop_whole_and_a_crash_leaves_what_the_last_st
         ingest(running, collection, "a.md")
         upload(running, collection, "b.md", f"{TEXT} In the bucket.".encode())
         ready(running, collection, "b.md")
-        before = retrieve(running, collection)
+        # What has begun when the signal comes is finished and kept.
+        long = " ".join(f"Thread {number} crosses the warp." for number in range(1500))
+        with ThreadPoolExecutor(1) as pool:
+            last = pool.submit(ingest, running, collection, "c.md", long)
+            until(lambda: documents(running, collection, "c.md"))
+            running.process.send_signal(signal.SIGTERM)
+            assert last.result()["state"] == "ready"
         assert running.stop() == 0
     with stack(folder) as running:
-        assert retrieve(running, collection) == before
+        before = retrieve(running, collection)
+        assert {hit["document"]["source_key"] for hit in before} == {"a.md", "b.md", "c.md"}
         assert ingest(running, collection, "a.md")["unchanged"]
         # The bucket's sequence goes on, so a newer object still replaces the one that was kept.
         kept = ready(running, collection, "b.md")
         upload(running, collection, "b.md", f"{TEXT} Newer.".encode())
         until(lambda: ready(running, collection, "b.md")["id"] != kept["id"])
-        assert running.call("GET", f"/v1/collections/{collection}/stats")["document_count"] == 2
+        assert running.call("GET", f"/v1/collections/{collection}/stats")["document_count"] == 3
         assert running.stop(signal.SIGKILL) == -signal.SIGKILL
     with stack(folder) as running:
         assert retrieve(running, collection) == before
@@ -193,11 +201,12 @@ def test_a_folder_in_use_is_one_clear_line(running: Running) -> None:
     assert re.fullmatch(r"weft: Another stack runs on .*\n", ran.stderr)
 
 
-def test_a_wrong_setting_is_one_clear_line() -> None:
-    environ = {**os.environ, "WEFT_TABEL": "x"}
-    ran = subprocess.run(command("token", "acme"), cwd=ROOT, env=environ, check=False, capture_output=True, text=True)
-    assert ran.returncode == 1
-    assert re.fullmatch(r"weft: WEFT_TABEL: .*\n", ran.stderr)
+@pytest.mark.parametrize("arguments", [("token", "acme"), ("up", "--port", "0")], ids=" ".join)
+def test_a_wrong_setting_is_one_clear_line(arguments: tuple[str, ...]) -> None:
+    environ = {**os.environ, "WEFT_INLINE_BYTES": "many"}
+    ran = subprocess.run(command(*arguments), cwd=ROOT, env=environ, check=False, capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert re.fullmatch(r"weft: WEFT_INLINE_BYTES: .*\n", ran.stderr)
 
 
 def test_a_token_is_alone_on_its_line_and_names_the_tenant(tmp_path: Path) -> None:
