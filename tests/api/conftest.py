@@ -7,6 +7,7 @@ import pytest
 from moto import mock_aws
 
 from core.engine import Engine
+from core.model.ids import DocumentId
 from core.settings import Settings
 from core.wiring import s3_client
 from tests.api.gateway import Api, served
@@ -32,9 +33,28 @@ def s3() -> Iterator["S3Client"]:
         yield client
 
 
+class Meanwhile:
+    """What another does while an ingest has chunked its document and not yet embedded it: ``do``, once."""
+
+    name = "meanwhile"
+
+    def __init__(self) -> None:
+        self.do: Callable[[DocumentId], object] | None = None
+
+    def ingest_chunked(self, *, document_id: DocumentId, **_: object) -> None:
+        do, self.do = self.do, None
+        if do is not None:
+            do(document_id)
+
+
 @pytest.fixture
-def world(s3: "S3Client") -> Iterator[World]:
-    world = make_world(settings=SETTINGS)
+def meanwhile() -> Meanwhile:
+    return Meanwhile()
+
+
+@pytest.fixture
+def world(s3: "S3Client", meanwhile: Meanwhile) -> Iterator[World]:
+    world = make_world(settings=SETTINGS, extensions=[meanwhile])
     world.engine = Engine(world.parts, s3)
     world.vectors.prepare(world.embedder.space)
     yield world

@@ -2,6 +2,7 @@
 
 import json
 import logging
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -47,7 +48,14 @@ def test_components_say_what_is_configured(api: Api) -> None:
 
 
 def test_extensions_are_listed(api: Api) -> None:
-    assert api.get("/v1/extensions").json == {"items": [], "next_page_token": None}
+    extension = {"name": "meanwhile", "hooks": ["ingest_chunked"]}
+    assert api.get("/v1/extensions").json == {"items": [extension], "next_page_token": None}
+
+
+def test_any_thread_can_call_a_handler_at_any_time(api: Api) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda number: api.get("/v1/collections", limit=number), range(1, 41)))
+    assert {answer.status for answer in answers} == {200}
 
 
 def test_without_a_vector_store_an_ingest_and_a_question_are_not_configured(world: World, collection: str) -> None:

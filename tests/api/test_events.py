@@ -13,7 +13,7 @@ from core.model.ids import CollectionId, UploadId
 from core.model.page import PageRequest
 from core.model.upload import UploadInfo
 from functions.ingest.events import settle_batch
-from tests.api.conftest import BUCKET
+from tests.api.conftest import BUCKET, Meanwhile
 from tests.api.gateway import Context
 from tests.support.engines import ACME, GLOBEX, World
 
@@ -313,17 +313,10 @@ def test_a_batch_in_which_all_fail_names_each_of_them(objects: Objects) -> None:
     assert objects.deliver("x", "y") == [0, 1]
 
 
-def test_content_that_another_handler_is_still_at_comes_back(objects: Objects) -> None:
+def test_content_that_another_handler_is_still_at_comes_back(objects: Objects, meanwhile: Meanwhile) -> None:
     record = objects.put("a.txt", b"A loom.")
     seen: list[list[int]] = []
-
-    class Meanwhile:
-        name = "meanwhile"
-
-        def ingest_chunked(self, **_: object) -> None:
-            seen.append(objects.deliver(record))
-
-    objects.world.engine.extensions._extensions = (Meanwhile(),)  # another handler's timing
+    meanwhile.do = lambda _: seen.append(objects.deliver(record))
     assert objects.deliver(record) == []
     assert seen == [[0]]
     assert objects.world.embedder.embedded == ["A loom."]
