@@ -1,0 +1,327 @@
+"""Retrieve: a question in, ranked chunks of what is served out, and why there are not more."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from core.model.document import DocumentState
+from core.model.errors import CollectionNotFound, InvalidArgument, NotConfigured, Unavailable
+from core.model.hit import ReasonCode, RetrieveQuery, RetrieveResult, ScoreKind, Strategy
+from core.model.ids import ChunkId, CollectionId
+from core.vectors.types import VectorMatch
+from tests.support.embedder import HashedEmbedder
+from tests.support.engines import ACME, GLOBEX, World
+from tests.support.meddling import MeddlingVectors, RecordedMetrics, Recorder, die
+from tests.unit.conftest import memory_world
+
+
+def ask(world: World, query: str = "red green blue", tenant: object = ACME, **fields: object) -> RetrieveResult:
+    question = RetrieveQuery.model_validate({"query": query, **fields})
+    return world.engine.retrieve(tenant, question)  # type: ignore[arg-type]
+
+
+def texts(result: RetrieveResult) -> list[str]:
+    return [hit.chunk.text for hit in result.hits]
+
+
+def fill(world: World, *contents: str) -> CollectionId:
+    collection = world.collection()
+    for number, content in enumerate(contents):
+        world.ingest(collection, content, source_key=str(number))
+    return collection.id
+
+
+# -- hits ---------------------------------------------------------------------------------------------
+
+
+def test_hits_come_best_first_and_read_back_whole(world: World) -> None:
+    collection = world.collection(chunk_size=4, chunk_overlap=0, chunk_strategy="markdown")
+    world.ingest(
+        collection,
+        "# Colours\n\nred green blue\n\nyellow black",
+        source_key="colours",
+        source="https://example.org/colours",
+        source_type="text/markdown",
+        title="Colours",
+        metadata={"team": "red"},
+        attributes={"year": 2020},
+    )
+    world.ingest(collection, "red", source_key="other")
+    result = ask(world)
+    assert (result.score, result.strategy) == (ScoreKind.COSINE, Strategy.SIMILARITY)
+    assert [hit.rank for hit in result.hits] == list(range(1, len(result.hits) + 1))
+    scores = [hit.score for hit in result.hits]
+    assert scores == sorted(scores, reverse=True)
+    assert all(-1 <= score <= 1 + 1e-6 for score in scores)
+    first = result.hits[0]
+    assert first.chunk.text == "red green blue"
+    assert math.isclose(first.score, 1.0, abs_tol=1e-5)
+    assert (first.hydrated, first.orphaned) == (True, False)
+    assert first.chunk.id is not None
+    assert first.chunk == world.engine.documents.get_chunk(ACME, first.chunk.id)
+    assert (first.chunk.context, first.chunk.origin) == ("Colours", "https://example.org/colours")
+    assert first.chunk.attributes == {"year": 2020}
+    assert first.chunk.lineage is not None
+    assert first.chunk.lineage.total_chunks == 3
+    assert first.document is not None
+    assert first.document.model_dump() == {
+        "id": first.chunk.document_id,
+        "title": "Colours",
+        "source": "https://example.org/colours",
+        "source_key": "colours",
+        "source_type": "text/markdown",
+        "metadata": {"team": "red"},
+    }
+
+
+def test_a_tenant_never_sees_anothers_chunks(world: World) -> None:
+    for tenant, word in ((ACME, "mine"), (GLOBEX, "theirs")):
+        collection = world.collection(tenant=tenant)
+        world.ingest(collection, f"red green blue {word}", tenant=tenant, source_key="a")
+        world.ingest(collection, f"red green {word}", tenant=tenant)
+    assert {text.split()[-1] for text in texts(ask(world))} == {"mine"}
+    assert {text.split()[-1] for text in texts(ask(world, tenant=GLOBEX))} == {"theirs"}
+
+
+def test_a_store_that_answers_with_anothers_record_is_not_believed(world: World, vectors: MeddlingVectors) -> None:
+    collection = world.collection(tenant=GLOBEX)
+    world.ingest(collection, "red", tenant=GLOBEX, source_key="a")
+    fill(world, "red")
+    theirs = MeddlingVectors.search
+
+    def wrong(store: MeddlingVectors, tenant: object, space: object, query: object) -> list[VectorMatch]:
+        question = replace(query, collection_ids=[collection.id])  # type: ignore[type-var]
+        return theirs(store, GLOBEX, space, question)  # type: ignore[arg-type]
+
+    vectors.search = wrong.__get__(vectors)  # type: ignore[method-assign]
+    with pytest.raises(RuntimeError, match="another tenant"):
+        ask(world)
+
+
+def test_one_collection_or_all_of_the_tenants(world: World) -> None:
+    here, there = world.collection("here"), world.collection("there")
+    world.ingest(here, "red here", source_key="a")
+    world.ingest(there, "red there", source_key="a")
+    assert set(texts(ask(world, "red"))) == {"red here", "red there"}
+    assert texts(ask(world, "red", collections=[there.id])) == ["red there"]
+
+
+@pytest.mark.parametrize("top_k", [0, -1, -100])
+def test_zero_or_less_asks_for_ten(world: World, top_k: int) -> None:
+    fill(world, *(f"red {number}" for number in range(12)))
+    assert len(ask(world, top_k=top_k).hits) == 10
+
+
+@pytest.mark.parametrize("top_k", [1, 3, 12, 100])
+def test_there_are_top_k_hits_whenever_there_are_so_many(world: World, top_k: int) -> None:
+    fill(world, *(f"red {number}" for number in range(12)))
+    result = ask(world, top_k=top_k)
+    assert len(result.hits) == min(top_k, 12)
+    assert (result.reason is None) == (top_k <= 12)
+
+
+# -- refusals -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"query": ""}, "query"),
+        ({"query": " \n\t\u3000"}, "query"),
+        ({"query": "x" * 8193}, "query"),
+        ({"query": "red", "top_k": 101}, "top_k"),
+    ],
+)
+@pytest.mark.parametrize("function", ["retrieve", "compare"])
+def test_a_wrong_question_is_refused_before_anything_is_embedded(
+    world: World, fields: dict[str, object], field: str, function: str
+) -> None:
+    fill(world, "red")
+    calls = world.embedder.calls
+    with pytest.raises(InvalidArgument) as refused:
+        getattr(world.engine, function)(ACME, RetrieveQuery.model_validate(fields))
+    assert refused.value.extras["field"] == field
+    assert world.embedder.calls == calls
+
+
+def test_the_longest_question_is_answered(recorder: Recorder, vectors: MeddlingVectors) -> None:
+    world = memory_world(recorder, vectors, embedder=HashedEmbedder(max_tokens=8192))
+    fill(world, "red")
+    assert ask(world, "x" * 8192).hits
+
+
+@pytest.mark.parametrize("function", ["retrieve", "compare"])
+@pytest.mark.parametrize("whose", ["another tenant's", "nobody's"])
+def test_a_collection_that_the_tenant_lacks_is_not_found_before_anything_is_embedded(
+    world: World, recorder: Recorder, function: str, whose: str
+) -> None:
+    theirs = world.collection(tenant=GLOBEX).id if whose == "another tenant's" else CollectionId.new(1, 1)
+    with pytest.raises(CollectionNotFound):
+        getattr(world.engine, function)(ACME, RetrieveQuery(query="red", collections=[theirs]))
+    assert world.embedder.calls == 0
+    assert recorder.hooks[-2:] == ["retrieval_started", "retrieval_failed"]
+
+
+def test_all_collections_of_different_models_are_refused_and_each_alone_is_answered(world: World) -> None:
+    other = HashedEmbedder("other-model", dimensions=32)
+    world.parts.embedders = {**world.parts.embedders, "other-model": other}
+    here = world.collection("here")
+    there = world.collection("there", embedding_model="other-model")
+    world.ingest(here, "red here", source_key="a")
+    world.ingest(there, "red there", source_key="a")
+    with pytest.raises(InvalidArgument) as refused:
+        ask(world)
+    assert refused.value.extras["field"] == "collections"
+    assert texts(ask(world, collections=[here.id])) == ["red here"]
+    assert texts(ask(world, collections=[there.id])) == ["red there"]
+    assert there.embedding_dims == 32
+
+
+def test_a_model_that_is_configured_no_more_is_said_so(world: World) -> None:
+    fill(world, "red")
+    world.parts.embedders = {"other": HashedEmbedder("other")}
+    with pytest.raises(NotConfigured, match="hashed-words"):
+        ask(world)
+
+
+# -- min_score and reasons ----------------------------------------------------------------------------
+
+
+def test_min_score_cuts_what_is_below_and_the_reason_says_the_best_that_was_cut(world: World) -> None:
+    fill(world, "red green blue", "red green", "red", "pale")
+    scores = [hit.score for hit in ask(world).hits]
+    result = ask(world, min_score=scores[1])
+    assert texts(result) == ["red green blue", "red green"], "what reaches it stays"
+    assert result.reason is not None
+    assert (result.reason.code, result.reason.best_score) == (ReasonCode.BELOW_MIN_SCORE, scores[2])
+    none = ask(world, min_score=1.5)
+    assert none.hits == []
+    assert none.reason is not None
+    assert none.reason.best_score == scores[0]
+
+
+def test_zero_cuts_negative_scores_and_absent_cuts_none(world: World) -> None:
+    fill(world, *(f"pale{number}" for number in range(9)))
+    scores = [hit.score for hit in ask(world).hits]
+    assert min(scores) < 0 < max(scores), "words that the question does not have lie on both sides"
+    assert [hit.score for hit in ask(world, min_score=0).hits] == [score for score in scores if score >= 0]
+
+
+def test_min_score_that_leaves_top_k_needs_no_reason(world: World) -> None:
+    fill(world, "red green blue", "red green", "red")
+    assert ask(world, top_k=1, min_score=0.1).reason is None
+
+
+def test_no_documents(world: World) -> None:
+    result = ask(world)
+    assert (result.hits, result.reason and result.reason.code) == ([], ReasonCode.NO_DOCUMENTS)
+    world.collection()
+    result = ask(world)
+    assert (result.hits, result.reason and result.reason.code) == ([], ReasonCode.NO_DOCUMENTS)
+
+
+def test_still_ingesting(world: World, recorder: Recorder) -> None:
+    collection = world.collection()
+    for number in range(3):
+        die(world, recorder, collection, f"red {number}", source_key=str(number))
+    result = ask(world)
+    assert result.hits == []
+    assert result.reason is not None
+    assert (result.reason.code, result.reason.in_progress) == (ReasonCode.STILL_INGESTING, 3)
+
+
+def test_fewer_than_top_k(world: World) -> None:
+    fill(world, "red", "green")
+    result = ask(world)
+    assert len(result.hits) == 2
+    assert result.reason is not None
+    assert result.reason.code == ReasonCode.FEWER_THAN_TOP_K
+    assert "2" in result.reason.detail
+
+
+def test_a_reason_is_of_the_collections_that_were_asked(world: World, recorder: Recorder) -> None:
+    busy, quiet = world.collection("busy"), world.collection("quiet")
+    die(world, recorder, busy, "red", source_key="a")
+    result = ask(world, collections=[quiet.id])
+    assert result.reason is not None
+    assert result.reason.code == ReasonCode.NO_DOCUMENTS
+
+
+# -- what is seen of it -------------------------------------------------------------------------------
+
+
+def test_hooks_are_fired_once_a_call(world: World, recorder: Recorder) -> None:
+    fill(world, "red")
+    recorder.fired.clear()
+    ask(world)
+    assert recorder.hooks == ["retrieval_started", "retrieval_completed"]
+    assert {details["tenant"] for _, details in recorder.fired} == {ACME}
+    recorder.fired.clear()
+    world.embedder.failure = Unavailable("The model does not answer")
+    with pytest.raises(Unavailable) as raised:
+        ask(world)
+    assert recorder.hooks == ["retrieval_started", "retrieval_failed"]
+    assert recorder.fired[1][1]["error"] is raised.value
+    assert all("red green blue" not in str(details) for _, details in recorder.fired)
+
+
+def test_a_hook_that_raises_changes_no_answer(world: World, recorder: Recorder) -> None:
+    def fail() -> None:
+        raise RuntimeError("an extension's own trouble")
+
+    fill(world, "red")
+    recorder.on = {"retrieval_started": fail, "retrieval_completed": fail}
+    assert texts(ask(world)) == ["red"]
+    assert recorder.on == {}
+
+
+def test_a_question_is_embedded_once_and_measured(world: World) -> None:
+    fill(world, "red", "green")
+    metrics = world.parts.metrics = RecordedMetrics()
+    calls = world.embedder.calls
+    ask(world)
+    assert world.embedder.calls == calls + 1
+    names = [(name, unit) for name, _, unit, _ in metrics.records]
+    assert sorted(names) == [
+        ("gen_ai.client.operation.duration", "Seconds"),
+        ("gen_ai.client.token.usage", "Count"),
+        ("retrieve", "Milliseconds"),
+        ("vectors_search", "Milliseconds"),
+    ]
+    assert metrics.of("gen_ai.client.token.usage") == [3]
+
+
+def test_an_unavailable_store_is_an_error_and_not_an_empty_answer(world: World, vectors: MeddlingVectors) -> None:
+    fill(world, "red")
+    vectors.failing = {"search"}
+    with pytest.raises(Unavailable):
+        ask(world)
+
+
+def test_reading_changes_nothing(world: World) -> None:
+    fill(world, "red", "green")
+    before = world.rows()
+    ask(world)
+    world.engine.compare(ACME, RetrieveQuery(query="red"))
+    assert world.rows() == before
+
+
+def test_only_the_version_that_is_served_is_found(world: World, recorder: Recorder) -> None:
+    collection = world.collection()
+    world.ingest(collection, "red old", source_key="a")
+    world.ingest(collection, "red new", source_key="a")
+    die(world, recorder, collection, "red green blue coming", source_key="a")
+    result = ask(world)
+    assert texts(result) == ["red new"]
+    assert isinstance(result.hits[0].chunk.id, ChunkId)
+    assert world.engine.documents.count(ACME, state=DocumentState.PROCESSING) == 1
+
+
+def test_a_title_that_changed_in_place_is_the_one_that_is_shown(world: World) -> None:
+    collection = world.collection()
+    world.ingest(collection, "red", source_key="a", title="Old", source="old")
+    world.ingest(collection, "red", source_key="a", title="New", source="new")
+    hit = ask(world).hits[0]
+    assert hit.document is not None
+    assert (hit.document.title, hit.document.source, hit.chunk.origin) == ("New", "new", "new")
