@@ -53,7 +53,7 @@ class HtmlLoader:
 
     def load(self, content: bytes, charset: str | None) -> LoadedText:
         try:
-            soup = _Soup(_terminated(_decode(content, charset)), "html.parser")
+            soup = _Soup(_DOCTYPE + _terminated(_decode(content, charset)), "html.parser")
             title = " ".join(soup.title.get_text().split())[:MAX_TITLE] if soup.title else ""
             _simplify(soup)
             text = _CONVERTER.process_tag(soup)
@@ -80,6 +80,8 @@ def _too_deep() -> UnsupportedMediaType:
     )
 
 
+# Says that what follows is content and not the name of a file, about which BeautifulSoup would warn.
+_DOCTYPE = "<!doctype html>"
 _LONG_SPACE = re.compile(r"([ \t\r\n]{256})[ \t\r\n]+")
 _COMMENT_END = re.compile(r"--\s*>")
 
@@ -88,9 +90,9 @@ def _terminated(html: str) -> str:
     """Markup whose end never comes, written as text.
 
     ``html.parser`` looks for each such end through all that follows, which takes quadratic time. A marked section
-    (``<![``) is a bogus comment in HTML; the parser takes it for SGML's and fails at most of them.
+    (``<![``) and an instruction (``<?``) are bogus comments in HTML; the parser takes them for SGML's and XML's.
     """
-    html = html.replace("<![", "<!")
+    html = html.replace("<![", "<!").replace("<?", "<!")
     last = html.rfind(">") + 1
     html = html[:last] + html[last:].replace("<", "&lt;")
     last = max((match.start() for match in _COMMENT_END.finditer(html)), default=0)

@@ -17,6 +17,7 @@ from core.text.decoding import decode
 from core.text.types import Heading, LoadedText
 
 MAX_FRONT_MATTER = 64 * 1024
+MAX_FRONT_MATTER_DEPTH = 16
 MAX_ATTRIBUTES = 64
 MAX_TITLE = 1024
 MAX_HEADING = 256
@@ -53,13 +54,13 @@ def take_front_matter(text: str) -> tuple[str, str, Attributes]:
 
     Front matter is a YAML mapping between ``---`` lines at the very start, of at most 64 Ki characters. Its
     ``title`` becomes the title. Of the rest the first 64 values that an attribute can have become attributes, dates
-    as ISO 8601 text; other values are left out. What is not such a mapping is text like any other.
+    as ISO 8601 text; other values are left out. What is not such a mapping, or has aliases, is text like any other.
     """
     match = _FRONT_MATTER.match(text, 0, MAX_FRONT_MATTER)
     if not match:
         return text, "", {}
     try:
-        values = yaml.safe_load(match[1])
+        values = _read_yaml(match[1])
     except _YAML_ERRORS:
         return text, "", {}
     if not isinstance(values, dict):
@@ -67,6 +68,16 @@ def take_front_matter(text: str) -> tuple[str, str, Attributes]:
     title = values.pop("title", "")
     found = islice(_attributes(values), MAX_ATTRIBUTES)
     return text[match.end() :], title[:MAX_TITLE] if isinstance(title, str) else "", dict(found)
+
+
+def _read_yaml(text: str) -> Any:
+    """Nothing nested deep and no aliases: PyYAML takes quadratic time and exponential memory for them."""
+    depth = 0
+    for event in yaml.parse(text, yaml.SafeLoader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > MAX_FRONT_MATTER_DEPTH or isinstance(event, yaml.AliasEvent):
+            raise yaml.YAMLError
+    return yaml.safe_load(text)
 
 
 def _attributes(values: dict[Any, Any]) -> Iterator[tuple[str, Any]]:

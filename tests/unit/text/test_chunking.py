@@ -1,0 +1,137 @@
+"""A loaded text becomes the chunks of one document."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.model.chunk import Chunk
+from core.model.errors import EmptyContent, InvalidArgument, PayloadTooLarge
+from core.model.ids import MAX_CHUNKS, ChunkId, CollectionId, DocumentId
+from core.text.chunking import chunk_document
+from core.text.counting import CharsPerFour
+from core.text.markdown import MarkdownLoader
+from core.text.splitters import Splitters
+from core.text.types import LoadedText, Span, TokenCounter
+
+DOCUMENT = DocumentId.new(1_700_000_000_000, 7)
+COLLECTION = CollectionId.new(1_700_000_000_000, 8)
+
+
+def chunks_of(loaded: LoadedText, **given: Any) -> list[Chunk]:
+    settings = {
+        "document_id": DOCUMENT,
+        "attempt": 3,
+        "collection_id": COLLECTION,
+        "origin": "s3://bucket/key",
+        "attributes": {},
+        "splitter": Splitters().find("markdown"),
+        "size": 8,
+        "overlap": 0,
+        "counter": CharsPerFour(),
+    }
+    return chunk_document(loaded, **{**settings, **given})
+
+
+def load(text: str) -> LoadedText:
+    return MarkdownLoader().load(text.encode(), None)
+
+
+GUIDE = load("Before all.\n\n# Guide\n\nWelcome to it.\n\n## Setup\n\nDo this and that.\n\n# End\n\nBye for now.")
+
+
+def test_a_chunk_carries_its_place_its_ids_and_its_lineage() -> None:
+    chunks = chunks_of(GUIDE)
+    assert [chunk.index for chunk in chunks] == list(range(len(chunks)))
+    for index, chunk in enumerate(chunks):
+        assert chunk.text == GUIDE.text[chunk.start_index : chunk.end_index]
+        assert chunk.char_count == len(chunk.text)
+        assert chunk.token_count == CharsPerFour().count(chunk.text)
+        assert chunk.id == ChunkId.of(DOCUMENT, 3, index)
+        assert (chunk.document_id, chunk.collection_id, chunk.origin) == (DOCUMENT, COLLECTION, "s3://bucket/key")
+        assert chunk.lineage is not None
+        assert chunk.lineage.parent_id == DOCUMENT
+        assert (chunk.lineage.chunk_index, chunk.lineage.total_chunks) == (index, len(chunks))
+        assert (chunk.lineage.splitter, chunk.lineage.chunker_chain) == ("markdown", ())
+
+
+def test_the_context_is_the_trail_of_headings_at_a_chunks_start() -> None:
+    assert [(chunk.text.split("\n")[0], chunk.context) for chunk in chunks_of(GUIDE)] == [
+        ("Before all.", None),
+        ("# Guide", "Guide"),
+        ("## Setup", "Guide > Setup"),
+        ("# End", "End"),
+    ]
+
+
+def test_a_heading_applies_until_one_of_its_level_or_higher() -> None:
+    loaded = load("# A\n\n### A1\n\ntext\n\n## A2\n\ntext\n\n### A2a\n\ntext\n\n# B\n\ntext\n\n## B1\n\ntext")
+    assert [chunk.context for chunk in chunks_of(loaded, size=4)] == [
+        "A",
+        "A > A1",
+        "A > A2",
+        "A > A2 > A2a",
+        "B",
+        "B > B1",
+    ]
+
+
+def test_a_heading_with_space_before_it_applies_to_the_chunk_that_it_begins() -> None:
+    loaded = load("\n\n   # Indented\n\ntext")
+    assert [chunk.context for chunk in chunks_of(loaded)] == ["Indented"]
+
+
+def test_the_callers_attributes_win_over_the_documents() -> None:
+    loaded = load("---\nlang: de\nyear: 2024\n---\ntext")
+    (chunk,) = chunks_of(loaded, attributes={"lang": "en", "team": "a"})
+    assert chunk.attributes == {"lang": "en", "team": "a", "year": 2024}
+
+
+def test_of_too_many_attributes_the_callers_stay() -> None:
+    loaded = LoadedText(text="text", attributes={f"d{number}": number for number in range(64)})
+    given = {f"c{number}": number for number in range(60)}
+    (chunk,) = chunks_of(loaded, attributes=given)
+    assert len(chunk.attributes) == 64
+    assert given.items() <= chunk.attributes.items()
+
+
+def test_without_a_source_there_is_no_origin() -> None:
+    assert chunks_of(GUIDE, origin="")[0].origin is None
+
+
+def test_a_blank_text_is_empty_content() -> None:
+    with pytest.raises(EmptyContent):
+        chunks_of(LoadedText(text=" \n "))
+
+
+def test_an_overlap_as_large_as_the_size_is_refused() -> None:
+    with pytest.raises(InvalidArgument):
+        chunks_of(GUIDE, size=5, overlap=5)
+
+
+class EndlessSplitter:
+    """More spans than ids can number."""
+
+    name = "endless"
+
+    def split(self, text: LoadedText, size: int, overlap: int, counter: TokenCounter) -> list[Span]:
+        return [Span(0, 1)] * (MAX_CHUNKS + 1)
+
+
+def test_more_chunks_than_ids_can_number_are_refused() -> None:
+    with pytest.raises(PayloadTooLarge) as refused:
+        chunks_of(GUIDE, splitter=EndlessSplitter())
+    assert refused.value.extras == {"limit": MAX_CHUNKS}
+
+
+@given(
+    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=400).filter(str.strip),
+    st.integers(1, 40),
+    st.sampled_from(["recursive", "markdown"]),
+)
+def test_every_chunk_is_the_text_at_its_offsets(text: str, size: int, name: str) -> None:
+    loaded = load("# Heading\n\n" + text)
+    for chunk in chunks_of(loaded, size=size, overlap=size // 4, splitter=Splitters().find(name)):
+        assert chunk.text == loaded.text[chunk.start_index : chunk.end_index]
+        assert chunk.context is not None
