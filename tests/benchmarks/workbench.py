@@ -26,7 +26,7 @@ from tests.benchmarks.probe import Probe, ProbedEmbedder, ProbedVectors, dynamod
 from tests.benchmarks.texts import Text, texts
 from tests.benchmarks.units import Meter
 from tests.support.command import progress
-from tests.support.double import moto_process
+from tests.support.double import ministack_process
 from tests.support.embedder import HashedEmbedder
 from tests.support.engines import TABLE
 
@@ -107,7 +107,7 @@ def embedder_of(name: str, probe: Probe) -> Embedder:
 def workbench(embedder: str) -> Iterator[Workbench]:
     """A workbench with an empty table and an empty vector store on disk."""
     os.environ.update(AWS_ACCESS_KEY_ID="testing", AWS_SECRET_ACCESS_KEY="testing", POWERTOOLS_METRICS_DISABLED="true")
-    with moto_process() as url, tempfile.TemporaryDirectory() as folder:
+    with ministack_process() as url, tempfile.TemporaryDirectory() as folder:
         probe = Probe()
         client = dynamodb_client(url, probe)
         plain = dynamodb_client(url)
