@@ -1,5 +1,7 @@
 """Assemble: a context of hits within a budget, with a citation for every marker."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -138,7 +140,7 @@ def refs(*ids: ChunkId | None) -> list[ChunkRef]:
     return [ChunkRef(chunk_id=one) for one in ids if one is not None]
 
 
-def ready(world: World, content: str, **fields: object) -> ChunkId:
+def ready(world: World, content: str, **fields: Any) -> ChunkId:
     collection = world.extras.setdefault("collection", None) or world.collection()
     world.extras["collection"] = collection
     document_id = world.ingest(collection, content, **fields).document_id

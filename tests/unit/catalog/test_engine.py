@@ -1,0 +1,252 @@
+"""The engine as a whole: what it runs, what watches it, and what it says of itself."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from core.engine import Engine
+from core.metadata.dynamo import Table
+from core.model.collection import NewCollection
+from core.model.component import Component, Health, TenantFilter
+from core.model.errors import NotConfigured, Unavailable
+from core.model.hit import RetrieveQuery, ScoreKind
+from core.observe import HOOKS, Extensions
+from core.parts import Parts
+from tests.support.engines import ACME, World
+from tests.support.meddling import MeddlingVectors, RecordedMetrics, Recorder
+
+
+def engine_without(world: World, part: str) -> Engine:
+    """The world's engine, less one part."""
+    old = world.parts
+    embedders = {} if part == "embedder" else old.embedders
+    vectors = None if part == "vectors" else old.vectors
+    parts = Parts(
+        settings=old.settings,
+        clock=old.clock,
+        table=old.table,
+        loaders=old.loaders,
+        splitters=old.splitters,
+        embedders=embedders,
+        vectors=vectors,
+    )
+    return Engine(parts)
+
+
+# -- components ---------------------------------------------------------------------------------------
+
+
+def test_components_say_what_runs(world: World) -> None:
+    found = world.engine.components()
+    assert found.loader.configured
+    assert {"text/plain", "text/markdown", "text/html"} <= set(found.loader.content_types)
+    assert found.chunker.configured
+    assert found.embedder == Component(name="hashed-words", type="hashed", configured=True, dimensions=64)
+    assert found.vector_store.configured
+    assert found.retriever == Component(), "retrieval is a plain vector search"
+    assert found.score == ScoreKind.COSINE
+
+
+def test_the_tenant_filter_is_verified_only_when_it_is_known_to_work(world: World) -> None:
+    world.collection()
+    assert world.engine.components().tenant_filter == TenantFilter.VERIFIED
+    assert engine_without(world, "vectors").components().tenant_filter == TenantFilter.UNVERIFIED
+
+
+def test_a_stage_that_is_not_there_says_so(world: World) -> None:
+    assert engine_without(world, "embedder").components().embedder == Component(configured=False)
+    assert engine_without(world, "vectors").components().vector_store == Component(configured=False)
+
+
+# -- missing parts ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("part", ["embedder", "vectors"])
+def test_what_needs_a_part_that_is_not_there_is_refused_and_nothing_is_written(world: World, part: str) -> None:
+    collection = world.collection()
+    document_id = world.ingest(collection, "one", source_key="a").document_id
+    engine, before = engine_without(world, part), world.rows()
+    assert document_id is not None
+    other = replace(world, engine=engine)
+    question = RetrieveQuery(query="one")
+    calls: list[Callable[[], object]] = [
+        lambda: engine.collections.create(ACME, NewCollection(name="new")),
+        lambda: other.ingest(collection, "two", source_key="b"),
+        lambda: engine.retrieve(ACME, question),
+        lambda: engine.compare(ACME, question),
+        lambda: engine.retrieve(ACME, RetrieveQuery(query="one", collections=[collection.id])),
+    ]
+    if part == "vectors":
+        calls += [
+            lambda: engine.documents.delete(ACME, document_id),
+            lambda: engine.documents.delete_source(ACME, collection.id, "a", world.deadline()),
+            lambda: engine.collections.delete(ACME, collection.id, world.deadline()),
+        ]
+    for call in calls:
+        with pytest.raises(NotConfigured):
+            call()
+    assert world.rows() == before
+
+
+@pytest.mark.parametrize("part", ["embedder", "vectors"])
+def test_a_tenant_without_collections_is_told_of_a_missing_part_as_well(world: World, part: str) -> None:
+    with pytest.raises(NotConfigured):
+        engine_without(world, part).retrieve(ACME, RetrieveQuery(query="one"))
+
+
+def test_what_needs_no_vectors_works_without_them(world: World) -> None:
+    collection = world.collection()
+    document_id = world.ingest(collection, "one", source_key="a").document_id
+    assert document_id is not None
+    engine = engine_without(world, "vectors")
+    assert engine.documents.get(ACME, document_id).id == document_id
+    assert engine.collections.stats(ACME, collection.id).chunk_count == 1
+
+
+# -- health -------------------------------------------------------------------------------------------
+
+
+def test_both_stores_are_asked(world: World, vectors: MeddlingVectors) -> None:
+    assert world.engine.health() == Health(status="ok", stores={"metadata": "ok", "vectors": "ok"})
+    vectors.failing = {"ping"}
+    assert world.engine.health() == Health(status="failing", stores={"metadata": "ok", "vectors": "failing"})
+
+
+@pytest.mark.parametrize("error", [Unavailable("x"), ConnectionError("dynamodb.secret.example"), KeyError("x")])
+def test_whatever_a_store_raises_health_answers_and_names_no_host(
+    world: World, error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(**_: object) -> object:
+        raise error
+
+    world.dynamodb.get_item = fail
+    found = world.engine.health()
+    assert found.stores == {"metadata": "failing", "vectors": "ok"}
+    assert "secret" not in caplog.text + found.model_dump_json()
+
+
+def test_a_store_that_is_not_configured_is_not_asked(world: World) -> None:
+    assert engine_without(world, "vectors").health().stores == {"metadata": "ok"}
+
+
+# -- what watches it ----------------------------------------------------------------------------------
+
+
+class Named:
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+class Quiet(Named):
+    shutdown = "no function"
+
+
+class Listener(Named):
+    def __init__(self, name: str, heard: list[str]) -> None:
+        super().__init__(name)
+        self.heard = heard
+
+    def retrieval_started(self, **_: object) -> None:
+        self.heard.append(self.name)
+
+    def ingest_started(self, **_: object) -> None:
+        self.heard.append(self.name)
+
+    def not_a_hook(self) -> None:
+        raise AssertionError("nobody calls this")
+
+
+def test_extensions_are_described_in_the_order_of_registration() -> None:
+    extensions = Extensions([Listener("one", []), Quiet("two"), Recorder()])
+    described = [(one.name, one.hooks) for one in extensions.describe()]
+    assert described == [
+        ("one", ["ingest_started", "retrieval_started"]),
+        ("two", []),
+        ("recorder", list(HOOKS)),
+    ]
+
+
+def test_extensions_are_called_in_order_and_one_that_raises_stops_no_other(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    heard: list[str] = []
+
+    class Broken(Named):
+        def retrieval_started(self, **_: object) -> None:
+            raise RuntimeError("its own trouble")
+
+    extensions = Extensions([Listener("one", heard), Broken("two"), Listener("three", heard)])
+    extensions.fire("retrieval_started", tenant=ACME)
+    assert heard == ["one", "three"]
+    assert "Hook retrieval_started of extension two failed" in caplog.text
+
+
+def test_the_specified_hooks_are_there() -> None:
+    assert set(HOOKS) >= {
+        "collection_created",
+        "collection_deleted",
+        "ingest_started",
+        "ingest_chunked",
+        "ingest_embedded",
+        "ingest_completed",
+        "ingest_failed",
+        "retrieval_started",
+        "retrieval_completed",
+        "retrieval_failed",
+        "document_deleted",
+        "shutdown",
+    }
+
+
+def test_every_hook_but_the_last_names_its_tenant(world: World, recorder: Recorder) -> None:
+    collection = world.collection()
+    document_id = world.ingest(collection, "one", source_key="a").document_id
+    assert document_id is not None
+    world.engine.retrieve(ACME, RetrieveQuery(query="one"))
+    world.embedder.failure = Unavailable("The model does not answer")
+    with pytest.raises(Unavailable):
+        world.engine.retrieve(ACME, RetrieveQuery(query="one"))
+    with pytest.raises(Unavailable):
+        world.ingest(collection, "two", source_key="a")
+    world.engine.documents.delete(ACME, document_id)
+    world.engine.collections.delete(ACME, collection.id, world.deadline())
+    world.engine.stop()
+    reindexing = {"reindex_started", "reindex_completed"}
+    assert set(recorder.hooks) == set(HOOKS) - reindexing
+    assert all(details.get("tenant") == ACME for hook, details in recorder.fired if hook != "shutdown")
+    assert recorder.fired[-1] == ("shutdown", {})
+
+
+def test_what_an_ingest_takes_is_measured_also_when_it_fails(world: World) -> None:
+    collection = world.collection()
+    metrics = world.parts.metrics = RecordedMetrics()
+    world.ingest(collection, "one two", source_key="a")
+    assert sorted((name, unit) for name, _, unit, _ in metrics.records) == [
+        ("gen_ai.client.operation.duration", "Seconds"),
+        ("gen_ai.client.token.usage", "Count"),
+        ("ingest", "Milliseconds"),
+        ("vectors_write", "Milliseconds"),
+    ]
+    assert metrics.of("gen_ai.client.token.usage") == [2]
+    models = {dimensions.get("model") for name, _, _, dimensions in metrics.records if name.startswith("gen_ai")}
+    assert models == {"hashed-words"}
+    world.embedder.failure = Unavailable("The model does not answer")
+    with pytest.raises(Unavailable):
+        world.ingest(collection, "three", source_key="a")
+    assert len(metrics.of("ingest")) == 2
+    assert len(metrics.of("gen_ai.client.operation.duration")) == 2, "of every call, the failing one too"
+
+
+def test_durations_are_what_the_clock_says(world: World, recorder: Recorder) -> None:
+    collection = world.collection()
+    metrics = world.parts.metrics = RecordedMetrics()
+    recorder.on["ingest_chunked"] = lambda: world.clock.advance(1.5)
+    world.ingest(collection, "one two", source_key="a")
+    assert metrics.of("ingest") == [1500.0]
+
+
+def test_an_engine_speaks_to_its_own_table_alone(world: World) -> None:
+    assert isinstance(world.parts.table, Table)
+    assert world.engine.settings is world.parts.settings
+    assert world.engine.clock is world.clock

@@ -1,0 +1,265 @@
+"""DynamoDB: answers as plain values, failures by what they say of a row."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import boto3
+import pytest
+from botocore.awsrequest import AWSResponse
+from botocore.config import Config
+from botocore.exceptions import ClientError, EndpointConnectionError
+from moto import mock_aws
+
+from core.metadata.dynamo import TRIES, Action, ConditionFailed, Conflict, Table, settle
+from core.metadata.table import Key
+from core.model.errors import Unavailable
+from infra.template import create_table
+from tests.support.clock import ManualClock
+from tests.support.dynamodb import MemoryDynamoDB
+from tests.support.engines import REGION, TABLE
+
+KEY, OTHER = Key("P", "a"), Key("P", "b")
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def rows(clock: ManualClock) -> Table:
+    memory: Any = MemoryDynamoDB(clock.monotonic)
+    return Table(memory, TABLE, clock)
+
+
+# -- settle -------------------------------------------------------------------------------------------
+
+
+class Failing:
+    """A step that fails in turn with each of these errors, and then answers."""
+
+    def __init__(self, *errors: Exception) -> None:
+        self.errors = list(errors)
+        self.calls = 0
+
+    def __call__(self) -> str:
+        self.calls += 1
+        if self.errors:
+            raise self.errors.pop(0)
+        return "done"
+
+
+@pytest.mark.parametrize("error", [ConditionFailed(), Conflict()])
+def test_a_step_that_another_writer_came_between_is_tried_ten_times(clock: ManualClock, error: Exception) -> None:
+    step = Failing(*[error] * (TRIES - 1))
+    assert settle(clock, step) == "done"
+    assert step.calls == 10
+    with pytest.raises(Unavailable) as raised:
+        settle(clock, Failing(*[error] * TRIES))
+    assert raised.value.extras["retry_after_s"] > 0
+
+
+def test_a_step_that_is_not_answered_is_tried_three_times(clock: ManualClock) -> None:
+    assert settle(clock, Failing(Unavailable("x"), Unavailable("y"))) == "done"
+    with pytest.raises(Unavailable, match="z"):
+        settle(clock, Failing(Unavailable("x"), Unavailable("y"), Unavailable("z")))
+
+
+def test_any_other_error_is_not_tried_again(clock: ManualClock) -> None:
+    step = Failing(ZeroDivisionError())
+    with pytest.raises(ZeroDivisionError):
+        settle(clock, step)
+    assert step.calls == 1
+
+
+class NotedClock(ManualClock):
+    """Notes how long it was asked to wait."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waits: list[float] = []
+
+    def sleep(self, seconds: float) -> None:
+        self.waits.append(seconds)
+
+
+def test_waits_are_drawn_from_a_bound_that_doubles_from_20_ms_to_1_s() -> None:
+    clock = NotedClock()
+    for _ in range(200):
+        with pytest.raises(Unavailable):
+            settle(clock, Failing(*[Conflict()] * TRIES))
+    for number in range(TRIES):
+        bound = min(1.0, 0.02 * 2**number)
+        drawn = clock.waits[number::TRIES]
+        assert 0 <= min(drawn) < 0.1 * bound
+        assert 0.9 * bound < max(drawn) <= bound
+
+
+# -- rows ---------------------------------------------------------------------------------------------
+
+
+def test_a_row_comes_back_as_it_was_written_and_none_is_absent(rows: Table) -> None:
+    assert rows.get(KEY) is None
+    rows.write(Action(KEY, put={"text": "é", "number": 7, "flag": False, "map": {"a": 1}, "none": None}))
+    assert rows.get(KEY) == {"pk": "P", "sk": "a", "text": "é", "number": 7, "flag": False, "map": {"a": 1}}
+
+
+def test_any_number_of_rows_are_read_written_and_deleted(rows: Table) -> None:
+    keys = [Key("P", f"{number:04}") for number in range(230)]
+    rows.batch_write(puts=[{**key._asdict(), "n": place} for place, key in enumerate(keys)])
+    found = rows.batch_get([*keys, keys[0], Key("P", "missing")])
+    assert {key: item["n"] for key, item in found.items()} == {key: place for place, key in enumerate(keys)}
+    rows.batch_write(deletes=keys)
+    assert rows.batch_get(keys) == {}
+    assert rows.batch_get([]) == {}
+    rows.batch_write()
+
+
+def test_a_partition_is_read_in_order_from_a_place_and_up_to_a_limit(rows: Table) -> None:
+    rows.batch_write(puts=[Key("P", f"{kind}#{number}")._asdict() for kind in "ab" for number in range(5)])
+
+    def sorts(**options: Any) -> list[str]:
+        return [item["sk"] for item in rows.query("P", **options)]
+
+    assert sorts(prefix="a#") == [f"a#{number}" for number in range(5)]
+    assert sorts(prefix="a#", descending=True, after="a#3") == ["a#2", "a#1", "a#0"]
+    assert sorts(prefix="b#", after="b#1", limit=2) == ["b#2", "b#3"]
+    assert len(sorts()) == 10
+    assert sorts(prefix="c#") == []
+
+
+def test_a_failed_condition_is_told_and_nothing_is_written(rows: Table) -> None:
+    rows.write(Action(KEY, put={"n": 1}))
+    for action in (
+        Action(KEY, put={"n": 2}, condition="attribute_not_exists(pk)"),
+        Action(KEY, update="SET n = :n", condition="n = :read", values={"n": 2, "read": 5}),
+        Action(KEY, delete=True, condition="n = :read", values={"read": 5}),
+    ):
+        with pytest.raises(ConditionFailed):
+            rows.write(action)
+        with pytest.raises(ConditionFailed):
+            rows.transact([Action(OTHER, put={"n": 1}), action])
+    assert rows.get(KEY) == {"pk": "P", "sk": "a", "n": 1}
+    assert rows.get(OTHER) is None
+
+
+def test_a_transaction_writes_all_or_nothing(rows: Table) -> None:
+    rows.write(Action(KEY, put={"n": 1}))
+    rows.transact(
+        [
+            Action(KEY, update="SET #state = :state", condition="n = :n", values={"state": "new", "n": 1}),
+            Action(OTHER, put={"n": 2}),
+        ]
+    )
+    assert rows.get(KEY) == {"pk": "P", "sk": "a", "n": 1, "state": "new"}
+    assert rows.get(OTHER) == {"pk": "P", "sk": "b", "n": 2}
+
+
+# -- what the service says ----------------------------------------------------------------------------
+
+
+class Wire:
+    """The real client, with the service's answers given by the test."""
+
+    def __init__(self) -> None:
+        config = Config(retries={"mode": "standard", "total_max_attempts": 1})
+        self.client = boto3.client("dynamodb", region_name=REGION, config=config)
+        answer: Any = self._answer
+        self.client.meta.events.register("before-send.dynamodb", answer)
+        self.status, self.body = 200, "{}"
+        self.error: Exception | None = None
+
+    def _answer(self, request: Any, **_: Any) -> AWSResponse:
+        if self.error is not None:
+            raise self.error
+        headers: Any = {"x-amzn-requestid": "1"}
+        return AWSResponse(request.url, self.status, headers, _Raw(self.body.encode()))
+
+    def says(self, code: str, more: str = "") -> None:
+        self.status = 400
+        self.body = f'{{"__type": "com.amazonaws.dynamodb.v20120810#{code}", "message": "no"{more}}}'
+
+
+class _Raw:
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+
+    def stream(self, *_: Any, **__: Any) -> Iterator[bytes]:
+        yield self._body
+
+
+@pytest.fixture
+def wire() -> Wire:
+    return Wire()
+
+
+def reasons(*codes: str) -> str:
+    return ', "CancellationReasons": [' + ", ".join(f'{{"Code": "{code}"}}' for code in codes) + "]"
+
+
+@pytest.mark.parametrize(
+    ("codes", "expected"),
+    [
+        (("None", "ConditionalCheckFailed"), ConditionFailed),
+        (("TransactionConflict", "ConditionalCheckFailed"), ConditionFailed),
+        (("TransactionConflict", "None"), Conflict),
+        (("ThrottlingError", "None"), Conflict),
+        (("ProvisionedThroughputExceeded", "TransactionConflict"), Conflict),
+        (("ValidationError", "None"), ClientError),
+    ],
+)
+def test_only_a_failed_condition_says_something_of_a_row(
+    wire: Wire, clock: ManualClock, codes: tuple[str, ...], expected: type[Exception]
+) -> None:
+    wire.says("TransactionCanceledException", reasons(*codes))
+    with pytest.raises(expected):
+        Table(wire.client, TABLE, clock).transact([Action(KEY, put={}), Action(OTHER, put={})])
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("ConditionalCheckFailedException", ConditionFailed),
+        ("TransactionConflictException", Conflict),
+        ("TransactionInProgressException", Conflict),
+        ("ProvisionedThroughputExceededException", Unavailable),
+        ("ThrottlingException", Unavailable),
+        ("RequestLimitExceeded", Unavailable),
+        ("InternalServerError", Unavailable),
+        ("ValidationException", ClientError),
+        ("AccessDeniedException", ClientError),
+        ("ResourceNotFoundException", ClientError),
+    ],
+)
+def test_a_refusal_is_told_by_its_kind(wire: Wire, clock: ManualClock, code: str, expected: type[Exception]) -> None:
+    wire.says(code)
+    with pytest.raises(expected):
+        Table(wire.client, TABLE, clock).write(Action(KEY, put={}))
+
+
+def test_a_service_that_does_not_answer_is_unavailable_and_its_host_is_not_named(
+    wire: Wire, clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    wire.error = EndpointConnectionError(endpoint_url="https://dynamodb.secret.example")
+    with pytest.raises(Unavailable) as raised:
+        Table(wire.client, TABLE, clock).get(KEY)
+    assert "secret" not in str(raised.value) + caplog.text
+
+
+def test_what_of_a_batch_stays_unprocessed_is_asked_for_again_and_in_the_end_unavailable(
+    wire: Wire, clock: ManualClock
+) -> None:
+    wire.body = f'{{"UnprocessedItems": {{"{TABLE}": [{{"PutRequest": {{"Item": {{"pk": {{"S": "P"}}}}}}}}]}}}}'
+    with pytest.raises(Unavailable):
+        Table(wire.client, TABLE, clock).batch_write(puts=[KEY._asdict()])
+    assert clock.monotonic() > 0, "with waits between"
+
+
+def test_a_ping_of_a_table_that_is_there_returns(clock: ManualClock) -> None:
+    with mock_aws():
+        client = boto3.client("dynamodb", region_name=REGION)
+        rows = Table(client, TABLE, clock)
+        with pytest.raises(ClientError):
+            rows.ping()
+        create_table(client, TABLE)
+        rows.ping()
