@@ -131,7 +131,9 @@ def test_an_unknown_member_of_a_body_is_refused(api: Api, method: str, path: str
     ],
 )
 def test_what_is_no_json_is_refused(api: Api, method: str, path: str, raw: bytes) -> None:
-    refused(api.call(method, path, raw=raw), 400, "invalid_argument")
+    answer = api.call(method, path, raw=raw)
+    refused(answer, 400, "invalid_argument", "body")
+    assert answer.json["detail"].startswith("The body is not JSON: ")
 
 
 @pytest.mark.parametrize(("method", "path"), WITH_BODY)
