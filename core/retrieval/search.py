@@ -8,7 +8,7 @@ from core.model.chunk import Chunk
 from core.model.collection import VectorSpace
 from core.model.document import DocumentSummary
 from core.model.hit import Hit
-from core.model.ids import CollectionId, DocumentId, generation
+from core.model.ids import ChunkId, CollectionId, DocumentId, generation
 from core.model.tenant import Tenant
 from core.parts import Parts
 from core.retrieval.visibility import is_current, is_ready
@@ -36,12 +36,12 @@ class _Round:
     """One search and what became of its matches.
 
     Attributes:
-        hidden: generations that are not served.
-        serving: generations that the matches' sources serve.
+        hidden: by generation that is not served, one match of it.
+        serving: generations that the sources of the matches, and of what was left out, serve.
     """
 
     hits: list[Hit]
-    hidden: set[str]
+    hidden: dict[str, VectorMatch]
     serving: set[str]
     matches: int
 
@@ -53,48 +53,58 @@ def search(parts: Parts, tenant: Tenant, space: VectorSpace, query: VectorQuery)
     version on its way in or out takes no place from what is served. Each round stands for itself: its hits
     are of one consistent read, so they never mix two versions of a source.
     """
-    hidden: set[str] = set()
+    hidden: dict[str, VectorMatch] = {}
     asked = query.limit
     hits: list[Hit] = []
     for _ in range(MAX_SEARCHES):
-        one = _search_once(parts, tenant, space, replace(query, limit=asked, exclude_generations=sorted(hidden)))
+        without = replace(query, limit=asked, exclude_generations=sorted(hidden))
+        one = _search_once(parts, tenant, space, without, list(hidden.values()))
         hits = one.hits[: query.limit]
-        # Hidden matches are reason enough to look again: what replaced them may have come since.
-        if len(hits) == query.limit or not (one.hidden or one.matches == asked):
+        # Hidden matches are reason enough to look again: what replaced them may have come since. So is what was
+        # left out, on its way in, and is what its source serves by now.
+        again = one.hidden or one.matches == asked or hidden.keys() & one.serving
+        if len(hits) == query.limit or not again:
             return Found(hits)
-        # What was on its way in, and hidden, may be what its source serves by now.
-        hidden = (hidden | one.hidden) - one.serving
+        hidden = {name: match for name, match in (hidden | one.hidden).items() if name not in one.serving}
         asked = max(2 * asked, MIN_REFILL)
     return Found(hits, bounded=True)
 
 
-def _search_once(parts: Parts, tenant: Tenant, space: VectorSpace, query: VectorQuery) -> _Round:
+def _search_once(
+    parts: Parts, tenant: Tenant, space: VectorSpace, query: VectorQuery, left_out: Sequence[VectorMatch]
+) -> _Round:
     matches = _matches(parts, tenant, space, query)
-    state = _State.read(parts, tenant, matches)
+    state = _State.read(parts, tenant, [*matches, *left_out])
     served = [match for match in matches if not state.hides(match)]
     chunks, infos = parts.documents.chunks_and_infos(tenant, [match.chunk_id for match in served])
     missing = [match for match in served if match.chunk_id not in chunks or match.chunk_id.document_id not in infos]
     # Between the two reads a version can have been replaced and purged.
     now = _State.read(parts, tenant, missing) if missing else state
     hidden = [match for match in matches if state.hides(match)] + [match for match in missing if now.hides(match)]
-    lost = {match.chunk_id for match in missing if not now.hides(match)}
+    orphans = _orphans(parts, tenant, [match for match in missing if not now.hides(match)])
     absent = {match.chunk_id for match in missing}
     hits: list[Hit] = []
     for match in served:
         if match.chunk_id not in absent:
             info = infos[match.chunk_id.document_id]
             hits.append(_hit(len(hits) + 1, match, chunks[match.chunk_id], info.summary()))
-        elif match.chunk_id in lost and match.source_id is None:
+        elif match.chunk_id in orphans:
             hits.append(_hit(len(hits) + 1, match, None, None))
-    orphaned = sum(hit.orphaned for hit in hits)
-    if orphaned:
-        parts.metrics.record("orphaned_hits", orphaned, "Count")
+    if orphans:
+        parts.metrics.record("orphaned_hits", len(orphans), "Count")
     return _Round(
         hits=hits,
-        hidden={match.chunk_id.generation for match in hidden},
+        hidden={match.chunk_id.generation: match for match in hidden},
         serving=state.serving() | now.serving(),
         matches=len(matches),
     )
+
+
+def _orphans(parts: Parts, tenant: Tenant, lost: Sequence[VectorMatch]) -> set[ChunkId]:
+    """Those of the matches without a row that are kept: without a source, in a collection that is not being deleted."""
+    loose = [match for match in lost if match.source_id is None]
+    active = {one for one in {match.collection_id for match in loose} if parts.is_active(tenant, one)}
+    return {match.chunk_id for match in loose if match.collection_id in active}
 
 
 def _matches(parts: Parts, tenant: Tenant, space: VectorSpace, query: VectorQuery) -> list[VectorMatch]:
