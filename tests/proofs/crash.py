@@ -13,6 +13,7 @@ from typing import Any
 from tests.proofs.command import Options, Report, main, spread
 from tests.proofs.harness import STALLED_S, Call, Cut, Kind, Outcome, Plan, World, applies, let_pass, seeded
 from tests.proofs.judge import Problem, Summary, look, settle_world, summary
+from tests.proofs.killed import kill
 from tests.proofs.operations import OPERATIONS, Operation
 from tests.proofs.tally import Tally, total
 
@@ -84,14 +85,14 @@ class Trial:
         self._set_back()
         cut = Cut(case.at, case.kind)
         outcome = self._run(cut)
-        if case.kind == Kind.END_LATE:
+        if case.kind in (Kind.END_LATE, Kind.CUT_OFF):
             cut.land()
         problems = [] if self._operation.damaged else look(self._world)[1]
         if not cut.done:
             problems.append(Problem("other", "the write was not reached"))
         if outcome.died != case.kind.deadly:
             problems.append(Problem("other", f"died: {outcome.died}, failure: {outcome.failure!r}"))
-        if cut.late is not None and not case.again:
+        if cut.late and not case.again:
             self._world.plain.engine.recovery.sweep(timedelta(0))
         if case.again:
             self._run_again()
@@ -135,18 +136,21 @@ def _work(job: tuple[int, Options, float]) -> Tally:
     return try_operation(OPERATIONS[number], options, share)
 
 
-def prove(options: Options, tell: Callable[[str], None], share: float = 1.0, kills: int = KILLS) -> Report:
-    """Cuts every operation, then kills processes."""
+def prove(options: Options, tell: Callable[[str], None], share: float = 1.0, kills: int | None = None) -> Report:
+    """Cuts every operation, then kills processes. More rounds are more kills: the cuts are all there are."""
+    kills = KILLS * options.rounds if kills is None else kills
     jobs = [(number, options, share) for number in range(len(OPERATIONS))]
     tallies = list(spread(_work, jobs, options.processes, tell))
-    return report(tallies, kills=0)
+    killed = Tally()
+    killed.add("killed processes", kill(kills, options.seed, tell))
+    return report(tallies, killed, kills)
 
 
-def report(tallies: list[Tally], kills: int) -> Report:
-    whole = total(tallies)
+def report(tallies: list[Tally], killed: Tally, kills: int) -> Report:
+    whole = total([*tallies, killed])
     return {
         "operations": len(OPERATIONS),
-        "cuts": whole.tried,
+        "cuts": whole.tried - killed.tried,
         "kills": kills,
         **{kind: whole.problems[kind] for kind in KINDS},
         "broken": whole.broken,

@@ -10,13 +10,14 @@ carried out is its own kind of cut (`TWICE`); the killed processes of `tests.pro
 
 import random
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
 from threading import RLock
 from typing import Any
 
-from botocore.exceptions import ReadTimeoutError
+from botocore.exceptions import ClientError, ReadTimeoutError
 
 from core.clock import Clock
 from core.embedding.types import Embeddings
@@ -48,6 +49,9 @@ SETTINGS = Settings(
     stalled_after_s=int(STALLED_S),
     writer_life_s=int(LIFE_S),
 )
+ENDLESS = 5000
+"""Calls that no operation of a proof comes near."""
+
 READS = ("get_item", "batch_get_item", "query")
 CONDITIONAL = ("put_item", "update_item", "delete_item", "transact_write_items")
 
@@ -117,6 +121,7 @@ class Actor:
 
     Attributes:
         writes: the writes so far, by name.
+        calls: how many there were, reads too.
         dead: whether it has died; then nothing may follow.
         chance: seeds randomness of its own, so that what it draws does not depend on when others do.
         born: the clock when it began.
@@ -126,6 +131,7 @@ class Actor:
         self.world = world
         self.plan = plan
         self.writes: list[str] = []
+        self.calls = 0
         self.dead = False
         self.born = world.clock.monotonic()
         self.embedder = HashedEmbedder()
@@ -135,6 +141,11 @@ class Actor:
     def call(self, call: Call) -> Any:
         if self.dead:
             self.world.broken.append(f"{call.label} after the process had died")
+            raise Death
+        self.calls += 1
+        if self.calls > ENDLESS:
+            self.dead = True
+            self.world.broken.append("an operation came to no end")
             raise Death
         if call.write:
             self.writes.append(call.label)
@@ -255,6 +266,7 @@ class Kind(StrEnum):
     NEXT_LATE = "no answer, written before the next write"
     END_LATE = "no answer, written at the end"
     SWEEP_LATE = "no answer, written after the next sweep"
+    CUT_OFF = "no answer from here on, all written at the end"
 
     @property
     def deadly(self) -> bool:
@@ -270,6 +282,8 @@ def applies(kind: Kind, call: str, pieces: int) -> bool:
         return name == "batch_write_item" and pieces > 1
     if kind in (Kind.CONFLICT, Kind.CONFLICTS):
         return dynamodb and name in CONDITIONAL
+    if kind == Kind.CUT_OFF:
+        return dynamodb
     return True
 
 
@@ -279,13 +293,13 @@ class Cut:
 
     Attributes:
         at: the write's number, from 1.
-        late: a write that has not happened yet.
+        late: the writes that have not happened yet.
         done: whether the cut has taken place.
     """
 
     at: int
     kind: Kind
-    late: Callable[[], Any] | None = None
+    late: list[Callable[[], Any]] = field(default_factory=list)
     done: bool = False
     _delayed: bool = field(default=False, repr=False)
 
@@ -297,6 +311,9 @@ class Cut:
                 self.land()
             if self.kind == Kind.OUTAGE:
                 raise call.throttle()
+            if self.kind == Kind.CUT_OFF and call.store == "dynamodb":
+                self.late.append(call.perform)
+                raise call.no_answer()
             if self.kind == Kind.CONFLICTS and applies(self.kind, call.label, 0):
                 raise call.conflict()
             return call.perform()
@@ -334,20 +351,17 @@ class Cut:
             case Kind.TWICE:
                 call.perform()
                 return call.perform()
-            case Kind.DIES_LATE | Kind.NEXT_LATE | Kind.END_LATE | Kind.SWEEP_LATE:
-                self.late = call.perform
+            case Kind.DIES_LATE | Kind.NEXT_LATE | Kind.END_LATE | Kind.SWEEP_LATE | Kind.CUT_OFF:
+                self.late.append(call.perform)
                 self._delayed = self.kind == Kind.NEXT_LATE
                 raise Death if self.kind == Kind.DIES_LATE else call.no_answer()
 
     def land(self) -> None:
-        """The late write reaches the store. Nobody waits for its answer."""
-        late, self.late, self._delayed = self.late, None, False
-        if late is not None:
-            try:
-                late()
-            except Exception as refused:
-                if not hasattr(refused, "response"):
-                    raise
+        """The late writes reach the store. Nobody waits for their answers."""
+        late, self.late, self._delayed = self.late, [], False
+        for write in late:
+            with suppress(ClientError):
+                write()
 
 
 def _all(pieces: Sequence[Callable[[], Any]]) -> None:
@@ -457,6 +471,7 @@ class World:
         if self._plain is None:
             self._plain = Actor(self)
         self._plain.writes.clear()
+        self._plain.calls = 0
         return self._plain
 
     def collection(self, name: str = "notes") -> Collection:
@@ -472,6 +487,16 @@ class World:
         self.dynamodb.set_back(saved.items)
         self.mirror.set_back(saved.records)
         self.broken.clear()
+
+    def vector_texts(self) -> dict[ChunkId, str]:
+        """The texts of the vectors, by chunk."""
+        return {place[2]: record.text for place, record in self.mirror.records.items()}
+
+    def store_problems(self) -> list[str]:
+        """The vector store holds what was written and not deleted, no more and no less."""
+        there = self.mirror.store.count(TENANT, self.plain.embedder.space)
+        right = len(self.mirror.records)
+        return [] if there == right else [f"the vector store holds {there} vectors, not {right}"]
 
     def fingerprint(self) -> int:
         """A number that two equal states share."""

@@ -210,6 +210,9 @@ def moment_problems(rows: Rows, vectors: Mapping[ChunkId, str]) -> list[Problem]
 def _counter_problems(rows: Rows) -> list[Problem]:
     problems = []
     for collection_id, gates in rows.gates.items():
+        row = rows.collections.get(collection_id)
+        if row is not None and row.state == CollectionState.EMPTIED:
+            continue  # its gates go one after the other
         heads = [head for head in rows.heads.values() if head.collection_id == collection_id]
         ready = [head for head in heads if head.state == DocumentState.READY]
         right = {
@@ -337,15 +340,10 @@ def summary(rows: Rows, known: Sequence[DocumentId] = ()) -> Summary:
 # -- a world -----------------------------------------------------------------------------------------
 
 
-def vectors_of(world: World) -> dict[ChunkId, str]:
-    """The texts of the vectors, by chunk."""
-    return {place[2]: record.text for place, record in world.mirror.records.items()}
-
-
 def look(world: World) -> tuple[Rows, list[Problem]]:
     """The world as it is now: its rows, and what is wrong at this moment, answers to questions included."""
     rows = read_rows(world.dynamodb.items)
-    problems = moment_problems(rows, vectors_of(world)) + answer_problems(world, rows)
+    problems = moment_problems(rows, world.vector_texts()) + answer_problems(world, rows)
     return rows, problems + [Problem("other", each) for each in world.broken]
 
 
@@ -393,18 +391,11 @@ def settle_world(world: World) -> tuple[Rows, list[Problem]]:
     else:
         problems.append(Problem("left", f"the sweep had something to do {SWEEPS} times: {result}"))
     rows, found = look(world)
-    vectors = vectors_of(world)
+    vectors = world.vector_texts()
     problems += found + quiet_problems(rows, vectors, world.clock.now().strftime("%Y-%m-%dT%H:%M:%S"))
-    problems += _store_problems(world)
+    problems += [Problem("orphans", each) for each in world.store_problems()]
     return rows, problems
 
 
 def _did_something(result: RecoveryResult) -> bool:
     return any(value for name, value in result if name != "left")
-
-
-def _store_problems(world: World) -> list[Problem]:
-    """The vector store holds what was written and not deleted, no more and no less."""
-    there = world.mirror.store.count(TENANT, world.plain.embedder.space)
-    right = len(world.mirror.records)
-    return [] if there == right else [Problem("orphans", f"the vector store holds {there}, not {right}")]

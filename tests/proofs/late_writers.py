@@ -16,7 +16,7 @@ from core.model.ids import DocumentId
 from tests.proofs import operations as do
 from tests.proofs.command import Options, Report, main, spread
 from tests.proofs.harness import LIFE_S, STALLED_S, Actor, Call, Death, Outcome, World, seeded
-from tests.proofs.judge import Problem, look, read_rows, settle_world, vectors_of
+from tests.proofs.judge import Problem, look, read_rows, settle_world
 from tests.proofs.operations import Scene, newest, serving, stalled
 from tests.proofs.tally import Tally, total
 
@@ -187,7 +187,7 @@ class Trial:
 
     def _nothing_left(self, taken: set[tuple[DocumentId, int]], when: str) -> list[Problem]:
         rows = read_rows(self.world.dynamodb.items).chunks
-        left = [one for one in (*rows, *vectors_of(self.world)) if (one.document_id, one.attempt) in taken]
+        left = [one for one in (*rows, *self.world.vector_texts()) if (one.document_id, one.attempt) in taken]
         return [Problem("orphans", f"{len(left)} of what it wrote are left {when}")] if left else []
 
     def judge_dead(self, at: int) -> list[Problem]:

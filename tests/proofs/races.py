@@ -18,15 +18,34 @@ from core.model.ingest import Deletion, IngestResult
 from tests.proofs import operations as do
 from tests.proofs.command import Options, Report, main, spread
 from tests.proofs.harness import STALLED_S, TENANT, Actor, Outcome, Saved, World, seeded, tag_of
-from tests.proofs.judge import Problem, Rows, look, moment_problems, read_rows, settle_world, vectors_of
+from tests.proofs.judge import Problem, Rows, look, moment_problems, read_rows, settle_world
 from tests.proofs.operations import Scene, failed, serving, stalled
 from tests.proofs.schedule import Run, Schedule, children, interleave
+from tests.proofs.storms import crowd, try_storms
 from tests.proofs.tally import Tally, total
 from tests.proofs.watch import Watch, question
 
 KINDS = ("lost", "mixed", "orphans", "counters_wrong", "living_failed", "empty_answers", "left", "other")
-PER_PAIR = 150
-"""Schedules of a pair at full size: all those with one switch come first."""
+STORMS_AT_ONCE = 100
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is tried.
+
+    Attributes:
+        pairs: of all there are, drawn by the seed.
+        per_pair: schedules of a pair; all those with one switch come first.
+        crowd: operations of each of eight threads.
+    """
+
+    pairs: int
+    per_pair: int
+    storms: int
+    crowd: int
+
+
+FULL = Size(pairs=10_000, per_pair=100, storms=4000, crowd=300)
 
 
 @dataclass(frozen=True)
@@ -209,7 +228,7 @@ class Race:
         if print_of not in self._known_moments:
             self._known_moments.add(print_of)
             rows = read_rows(self.world.dynamodb.items)
-            self._watch.problems += moment_problems(rows, vectors_of(self.world))
+            self._watch.problems += moment_problems(rows, self.world.vector_texts())
 
     def _end(self) -> list[Problem]:
         """What is left once all is quiet. Equal ends are looked at once."""
@@ -316,14 +335,33 @@ def _work(job: tuple[int, Options, int]) -> Tally:
     return try_pair(pairs()[number], options, limit)
 
 
-def prove(options: Options, tell: Callable[[str], None], per_pair: int = PER_PAIR) -> Report:
-    """Interleaves every pair."""
-    jobs = [(number, options, per_pair * options.rounds) for number in range(len(pairs()))]
-    tallies = list(spread(_work, jobs, options.processes, tell))
-    whole = total(tallies)
+def _storms(job: tuple[int, Options, int]) -> Tally:
+    number, options, storms = job
+    return try_storms(options.store(), f"{options.seed}-{number}", storms)
+
+
+def prove(options: Options, tell: Callable[[str], None], size: Size = FULL) -> Report:
+    """Interleaves pairs, then storms, then a crowd."""
+    every = pairs()
+    numbers = (
+        range(len(every))
+        if size.pairs >= len(every)
+        else seeded("pairs", options.seed).sample(range(len(every)), size.pairs)
+    )
+    races = list(
+        spread(_work, [(one, options, size.per_pair * options.rounds) for one in numbers], options.processes, tell)
+    )
+    batches = [(one, options, STORMS_AT_ONCE) for one in range(size.storms * options.rounds // STORMS_AT_ONCE)]
+    storms = list(spread(_storms, batches, options.processes, tell))
+    done, problems = crowd(options.store(), options.seed, size.crowd * options.rounds)
+    crowded = Tally()
+    crowded.add("a crowd", problems)
+    whole = total([*races, *storms, crowded])
     return {
-        "pairs": len(jobs),
-        "interleavings": whole.tried,
+        "pairs": len(numbers),
+        "interleavings": whole.tried - crowded.tried,
+        "storms": sum(tally.tried for tally in storms),
+        "crowd": done,
         **{kind: whole.problems[kind] for kind in KINDS},
         "broken": whole.broken,
     }

@@ -17,7 +17,7 @@ from core.model.ids import DocumentId
 from core.model.ingest import IngestResult
 from tests.proofs import operations as do
 from tests.proofs.harness import STALLED_S, TENANT, Actor, Call, Cut, Kind, Outcome, World, applies, seeded, text
-from tests.proofs.judge import Problem, look, moment_problems, read_rows, settle_world, vectors_of
+from tests.proofs.judge import Problem, look, moment_problems, read_rows, settle_world
 from tests.proofs.operations import Scene
 from tests.proofs.schedule import Schedule, interleave
 from tests.proofs.tally import Tally
@@ -122,7 +122,7 @@ class Storm:
         try:
             return cut(call)
         finally:
-            if cut.late is not None:
+            if cut.late:
                 self.late.append(cut)
 
     def land(self) -> None:
@@ -147,7 +147,7 @@ def storm(world: World, saved: Any, scene: Scene, seed: object) -> list[Problem]
     moments: list[Problem] = []
 
     def on_switch() -> None:
-        moments.extend(moment_problems(read_rows(world.dynamodb.items), vectors_of(world)))
+        moments.extend(moment_problems(read_rows(world.dynamodb.items), world.vector_texts()))
 
     plans = [here.plan] * 3 + [lambda call: call.perform()]
     run = interleave(world, steps, Schedule(), choose=here.choose, plans=plans, on_switch=on_switch)

@@ -1,0 +1,315 @@
+"""Real processes, killed by SIGKILL at random moments: moto's server holds the table, a file on disk the vectors.
+
+Three processes take part beside the proof itself. The *server* is moto. The *nursery* has everything imported and forks
+*workers*, which do one operation after another until they are killed; what they begin and what was acknowledged
+they write down first. After some kills the judge looks at the stores: what was acknowledged last is served, or what was
+begun after it. Each worker lives a while later than the one before, so that it meets what that one left.
+"""
+
+import json
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import boto3
+from botocore.config import Config
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
+from werkzeug.serving import make_server
+
+from core.clock import SystemClock
+from core.engine import Engine
+from core.metadata.dynamo import Table
+from core.model.collection import NewCollection
+from core.model.errors import Unavailable, WeftError
+from core.model.ids import ChunkId, CollectionId
+from core.model.ingest import IngestInput, IngestResult
+from core.parts import Parts
+from core.text.loaders import Loaders
+from core.text.splitters import Splitters
+from core.vectors.embedded import EmbeddedVectorStore
+from infra.template import create_table
+from tests.proofs.harness import LIFE_S, SETTINGS, STALLED_S, TABLE, TENANT, seeded, text
+from tests.proofs.judge import Problem, look, settle_world, summary
+from tests.support.dynamodb import Items
+from tests.support.embedder import HashedEmbedder
+
+HOST = "127.0.0.1"
+KEYS = ("one.md", "two.md")
+SEPARATION_S = 2 * LIFE_S
+LONGEST_WAIT_S = 0.6
+SIZES = (1, 3, 30)
+
+
+class LaterClock(SystemClock):
+    """The machine's clock, so many seconds ahead."""
+
+    def __init__(self, ahead: float) -> None:
+        super().__init__()
+        self.ahead = ahead
+
+    def now(self) -> datetime:
+        return super().now() + timedelta(seconds=self.ahead)
+
+    def monotonic(self) -> float:
+        return super().monotonic() + self.ahead
+
+    def advance(self, seconds: float) -> None:
+        self.ahead += seconds
+
+
+def _client(url: str) -> Any:
+    retries: Any = {"mode": "standard", "max_attempts": 4}
+    return boto3.client(
+        "dynamodb",
+        endpoint_url=url,
+        region_name="eu-central-1",
+        aws_access_key_id="testing",
+        aws_secret_access_key="testing",  # moto takes any
+        config=Config(connect_timeout=2, read_timeout=5, retries=retries),
+    )
+
+
+def _engine(url: str, path: Path, clock: SystemClock) -> tuple[Engine, HashedEmbedder]:
+    embedder = HashedEmbedder()
+    parts = Parts(
+        settings=SETTINGS,
+        clock=clock,
+        table=Table(_client(url), TABLE, clock),
+        loaders=Loaders(),
+        splitters=Splitters(),
+        embedders={embedder.space.model: embedder},
+        vectors=EmbeddedVectorStore(path),
+    )
+    return Engine(parts), embedder
+
+
+# -- the worker --------------------------------------------------------------------------------------
+
+
+class Worker:
+    """Does one operation after another, and writes down what it begins and what was acknowledged."""
+
+    def __init__(self, order: dict[str, Any]) -> None:
+        self._engine, self._embedder = _engine(order["url"], Path(order["vectors"]), LaterClock(order["ahead"]))
+        self._chance = seeded("worker", order["seed"])
+        self._collection = CollectionId(order["collection"])
+        self._journal = os.open(order["journal"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+
+    def run(self) -> None:
+        """Never ends by itself."""
+        steps = (self._ingest, self._ingest, self._ingest, self._loose, self._fail, self._delete, self._sweep)
+        for number in range(1_000_000):
+            try:
+                self._chance.choice((*steps, self._reindex))(f"{self._chance.getrandbits(40):010x}n{number}")
+            except WeftError:
+                continue
+
+    def _write(self, what: str, name: str, effect: str | None) -> None:
+        os.write(self._journal, (json.dumps([what, name, effect]) + "\n").encode())
+
+    def _given(self, tag: str, key: str | None) -> IngestInput:
+        content = text(tag, self._chance.choice(SIZES)).encode()
+        return IngestInput(collection_id=self._collection, content=content, source_key=key)
+
+    def _ingest(self, tag: str) -> None:
+        key = self._chance.choice(KEYS)
+        # Now and then what an earlier one began: so that its work is joined or claimed.
+        tag = self._chance.choice([tag, "again"])
+        self._write("begins", key, tag)
+        result = self._engine.ingest.ingest(TENANT, self._given(tag, key), self._deadline())
+        self._acknowledge(result, key, tag)
+
+    def _loose(self, tag: str) -> None:
+        self._write("begins", f"loose {tag}", tag)
+        result = self._engine.ingest.ingest(TENANT, self._given(tag, None), self._deadline())
+        self._acknowledge(result, f"loose {tag}", tag)
+
+    def _acknowledge(self, result: IngestResult, name: str, tag: str) -> None:
+        if result.state == "ready":
+            self._write("done", name, tag)
+
+    def _fail(self, tag: str) -> None:
+        self._embedder.failure = Unavailable("The embedder does not answer")
+        try:
+            self._engine.ingest.ingest(TENANT, self._given(tag, KEYS[0]), self._deadline())
+        finally:
+            self._embedder.failure = None
+
+    def _delete(self, tag: str) -> None:
+        key = self._chance.choice(KEYS)
+        self._write("begins", key, None)
+        self._engine.documents.delete_source(TENANT, self._collection, key, self._deadline())
+        self._write("done", key, None)
+
+    def _sweep(self, tag: str) -> None:
+        self._engine.recovery.sweep()
+
+    def _reindex(self, tag: str) -> None:
+        self._engine.reindex.start(TENANT, self._collection, self._deadline())
+
+    def _deadline(self) -> float:
+        return self._engine.clock.monotonic() + LIFE_S - 60
+
+
+def nursery() -> None:
+    """Forks a worker for each line of standard input, and kills it at the next line."""
+    for line in sys.stdin:
+        ready, tell = os.pipe()
+        child = os.fork()
+        if child == 0:
+            worker = Worker(json.loads(line))
+            os.write(tell, b"r")
+            worker.run()
+        os.close(tell)
+        os.read(ready, 1)
+        os.close(ready)
+        print("ready", flush=True)
+        sys.stdin.readline()
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        print("killed", flush=True)
+
+
+def serve() -> None:
+    """moto's server. One request at a time: its transactions are not safe from one another in threads."""
+    application = DomainDispatcherApplication(create_backend_app)
+    lock = threading.Lock()
+
+    def one_at_a_time(environ: Any, start_response: Any) -> list[bytes]:
+        with lock:
+            return list(application(environ, start_response))
+
+    server = make_server(HOST, 0, one_at_a_time, threaded=True, request_handler=MotoRequestHandler)
+    print(f"http://{HOST}:{server.server_port}", flush=True)
+    server.serve_forever()
+
+
+@contextmanager
+def _process(role: str) -> Iterator["subprocess.Popen[str]"]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.proofs.killed", role],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def _say(process: "subprocess.Popen[str]", line: str) -> str:
+    if process.stdin is None or process.stdout is None:
+        raise RuntimeError("a process without pipes")
+    if line:
+        process.stdin.write(line + "\n")
+        process.stdin.flush()
+    answer = process.stdout.readline().strip()
+    if not answer:
+        raise RuntimeError("a process of the proof has ended")
+    return answer
+
+
+# -- the judge ---------------------------------------------------------------------------------------
+
+
+class RealWorld:
+    """What the judge looks at: the table over HTTP, the file of the vectors by SQLite itself."""
+
+    def __init__(self, url: str, path: Path) -> None:
+        self.clock = LaterClock(0)
+        self.broken: list[str] = []
+        self.dynamodb = self
+        self._client = _client(url)
+        self._path = path
+        self.engine, self.embedder = _engine(url, path, self.clock)
+        self.plain = self
+
+    @property
+    def items(self) -> Items:
+        pages = self._client.get_paginator("scan").paginate(TableName=TABLE, ConsistentRead=True)
+        return {(item["pk"]["S"], item["sk"]["S"]): item for page in pages for item in page["Items"]}
+
+    def vector_texts(self) -> dict[ChunkId, str]:
+        with sqlite3.connect(self._path) as connection:
+            return {ChunkId(one): content for one, content in connection.execute("SELECT chunk_id, text FROM vectors")}
+
+    def store_problems(self) -> list[str]:
+        return []
+
+
+def expected(journal: str) -> dict[str, set[str | None]]:
+    """By source, or loose content, what may be served: what was acknowledged last, or was begun since."""
+    possible: dict[str, set[str | None]] = {}
+    for line in journal.splitlines():
+        what, name, effect = json.loads(line)
+        if what == "done":
+            possible[name] = {effect}
+        else:
+            possible.setdefault(name, {None}).add(effect)
+    return possible
+
+
+def judge(world: Any, journal: Path) -> list[Problem]:
+    """Looks at once, then sweeps, and compares with what the workers wrote down."""
+    problems = look(world)[1]
+    rows, found = settle_world(world)
+    problems += found
+    served: dict[str, str] = {}
+    for _, _, key, tag, *_ in (one for one in summary(rows) if one[0] == "served"):
+        served[key or f"loose {tag}"] = tag
+    possible = expected(journal.read_text())
+    for name in possible.keys() | served.keys():
+        if served.get(name) not in possible.get(name, set()):
+            problems.append(Problem("lost", f"{name} serves {served.get(name)}, not one of {possible.get(name)}"))
+    settled = [json.dumps(["done", name, served.get(name)]) for name in possible]
+    journal.write_text("".join(line + "\n" for line in settled))
+    return problems
+
+
+def kill(kills: int, seed: int, tell: Callable[[str], None], *, per_judge: int = 5) -> list[Problem]:
+    """Starts and kills so many workers; what the judge found."""
+    chance = seeded("kills", seed)
+    problems: list[Problem] = []
+    with tempfile.TemporaryDirectory() as folder, _process("serve") as server, _process("nursery") as nurse:
+        url = _say(server, "")
+        create_table(_client(url), TABLE)
+        world = RealWorld(url, Path(folder) / "vectors.sqlite")
+        new = NewCollection(name="notes", chunk_size=4, chunk_overlap=0)
+        order = {
+            "url": url,
+            "vectors": str(Path(folder) / "vectors.sqlite"),
+            "journal": str(Path(folder) / "journal"),
+            "collection": world.engine.collections.create(TENANT, new).id,
+        }
+        for number in range(1, kills + 1):
+            world.clock.advance(chance.choice([1, STALLED_S + 60, LIFE_S + 60]))
+            _kill_one(nurse, order | {"ahead": world.clock.ahead, "seed": f"{seed}-{number}"}, chance)
+            if number % per_judge == 0 or number == kills:
+                problems += judge(world, Path(order["journal"]))
+            tell(f"{number} of {kills} kills")
+        world.engine.stop()
+    return problems
+
+
+def _kill_one(nurse: "subprocess.Popen[str]", order: dict[str, Any], chance: random.Random) -> None:
+    _say(nurse, json.dumps(order))
+    time.sleep(chance.uniform(0, LONGEST_WAIT_S))  # the random moment
+    _say(nurse, "now")
+
+
+if __name__ == "__main__":
+    {"serve": serve, "nursery": nursery}[sys.argv[1]]()
