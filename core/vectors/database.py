@@ -23,6 +23,8 @@ _TABLES = {
         source_id TEXT,
         source_key TEXT,
         text TEXT NOT NULL,
+        attribute_names TEXT NOT NULL,
+        attribute_terms TEXT NOT NULL,
         version INTEGER NOT NULL,
         vector BLOB NOT NULL,
         PRIMARY KEY (tenant, model, dimensions, chunk_id)
@@ -75,6 +77,8 @@ class Database:
                     connection.execute(statement)
                     _prove_tenant_filter(connection, table)
                 connection.execute(_INDEX)
+                # A file of an earlier version has other columns, and cannot be opened.
+                connection.execute("SELECT attribute_names, attribute_terms FROM vectors LIMIT 0")
         except sqlite3.DatabaseError as error:
             raise ConfigurationError(f"{self._path} cannot be opened as a file of the vector store: {error}") from error
 

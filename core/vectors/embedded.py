@@ -5,6 +5,7 @@ version first, brings the matrix in memory up to it, and reads the rows of its m
 file; so it is right whichever process wrote.
 """
 
+import json
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,8 +17,10 @@ from numpy.typing import NDArray
 from core.embedding.types import Vector
 from core.model.collection import VectorSpace
 from core.model.component import Component, TenantFilter
+from core.model.filter import Filter
 from core.model.ids import ChunkId, CollectionId
 from core.model.tenant import Tenant
+from core.vectors.attributes import AttributeTerms, attribute_terms, compile_filter
 from core.vectors.database import Database
 from core.vectors.matrix import ChangedRow, Matrix, MatrixCache
 from core.vectors.types import UNIT_TOLERANCE, VectorMatch, VectorQuery, VectorRecord
@@ -34,14 +37,15 @@ _RAISE_VERSION = """
 """
 _WRITE = """
     INSERT OR REPLACE INTO vectors (
-        tenant, model, dimensions, chunk_id, collection_id, generation, source_id, source_key, text, version, vector
-    ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        tenant, model, dimensions, chunk_id, collection_id, generation, source_id, source_key, text,
+        attribute_names, attribute_terms, version, vector
+    ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _DELETE = "DELETE FROM vectors WHERE tenant = ? AND model = ? AND dimensions = ? AND chunk_id = ?"
 _COUNT = "SELECT count(*) FROM vectors WHERE tenant = ? AND model = ? AND dimensions = ?"
 _PRESENT = "SELECT chunk_id FROM vectors WHERE tenant = ? AND model = ? AND dimensions = ?"
 _CHANGED = """
-    SELECT chunk_id, collection_id, generation, vector FROM vectors
+    SELECT chunk_id, collection_id, generation, vector, attribute_names, attribute_terms FROM vectors
     WHERE tenant = ? AND model = ? AND dimensions = ? AND version > ?
 """
 _IS_PRESENT = _PRESENT + " AND chunk_id = ?"
@@ -91,7 +95,7 @@ class EmbeddedVectorStore:
             connection.executemany(
                 _WRITE,
                 (
-                    (*key, *_values(record), version, vector.tobytes())
+                    (*key, *_values(tenant, record), version, vector.tobytes())
                     for record, vector in zip(records, vectors, strict=True)
                 ),
             )
@@ -115,7 +119,7 @@ class EmbeddedVectorStore:
         key = _key(tenant, space)
         with self._database.reading() as connection:
             matrix = self._matrix(connection, key)
-            selected = matrix.collections.one_of(query.collection_ids)
+            selected = _selected(matrix, tenant, query.collection_ids, query.filter)
             if query.exclude_generations:
                 selected &= ~matrix.generations.one_of(query.exclude_generations)
             nearest = matrix.nearest(vector, selected, query.limit)
@@ -140,6 +144,14 @@ class EmbeddedVectorStore:
         with self._database.reading() as connection:
             count: int = connection.execute(_COUNT, _key(tenant, space)).fetchone()[0]
             return count
+
+    def matching(
+        self, tenant: Tenant, space: VectorSpace, collection_ids: Sequence[CollectionId], filter: Filter | None
+    ) -> int:
+        self._prove()
+        with self._database.reading() as connection:
+            matrix = self._matrix(connection, _key(tenant, space))
+            return int(np.count_nonzero(_selected(matrix, tenant, collection_ids, filter)))
 
     def tenant_filter(self) -> TenantFilter:
         return TenantFilter.VERIFIED if self._proven else TenantFilter.UNVERIFIED
@@ -175,7 +187,7 @@ class EmbeddedVectorStore:
             version = _version(connection, key)
             matrix = self._cache.get(key) or Matrix.empty(key[2])
             if matrix.version != version:
-                changed = [ChangedRow(*row) for row in connection.execute(_CHANGED, (*key, matrix.version))]
+                changed = [_changed(*row) for row in connection.execute(_CHANGED, (*key, matrix.version))]
                 present = {chunk_id for (chunk_id,) in connection.execute(_PRESENT, key)}
                 matrix = matrix.merged(version, present, changed)
                 self._cache.put(key, matrix)
@@ -191,7 +203,8 @@ def _version(connection: sqlite3.Connection, key: Key) -> int:
     return 0 if row is None else row[0]
 
 
-def _values(record: VectorRecord) -> tuple[str | None, ...]:
+def _values(tenant: Tenant, record: VectorRecord) -> tuple[str | None, ...]:
+    terms = attribute_terms(tenant, record.attributes)
     return (
         str(record.chunk_id),
         str(record.collection_id),
@@ -199,7 +212,22 @@ def _values(record: VectorRecord) -> tuple[str | None, ...]:
         record.source_id,
         record.source_key,
         record.text,
+        json.dumps(terms.names),
+        json.dumps(terms.values),
     )
+
+
+def _changed(chunk_id: str, collection_id: str, generation: str, vector: bytes, names: str, terms: str) -> ChangedRow:
+    attributes = AttributeTerms(tuple(json.loads(names)), tuple(json.loads(terms)))
+    return ChangedRow(chunk_id, collection_id, generation, vector, attributes)
+
+
+def _selected(
+    matrix: Matrix, tenant: Tenant, collection_ids: Sequence[CollectionId], filter: Filter | None
+) -> NDArray[np.bool_]:
+    """Which rows are of the collections and fulfil the filter."""
+    selected = matrix.collections.one_of(collection_ids)
+    return selected if filter is None else selected & matrix.fulfilling(compile_filter(tenant, filter))
 
 
 def _match(connection: sqlite3.Connection, key: Key, chunk_id: str, score: float) -> VectorMatch:

@@ -9,7 +9,12 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from core.vectors.attributes import AllOf, AnyOf, AttributeTerms, Condition, Name, TermRange, Terms, Without
+from core.vectors.postings import Postings
+
 _BLOCK_ROWS = 2048
+_FEW = 8
+"""One row in this many is few enough to be copied out before the product."""
 _ROW_BYTES = 256
 """About what a row takes beside its vector: an ID and two codes."""
 
@@ -21,6 +26,7 @@ class ChangedRow(NamedTuple):
     collection_id: str
     generation: str
     vector: bytes
+    attributes: AttributeTerms = AttributeTerms((), ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +64,26 @@ class Matrix:
     vectors: NDArray[np.float32]
     collections: Labels
     generations: Labels
+    attribute_names: Postings
+    attribute_terms: Postings
 
     @classmethod
     def empty(cls, dimensions: int) -> Self:
         nothing = Labels({}, np.empty(0, dtype=np.int32))
-        return cls(0, [], np.empty((0, dimensions), dtype=np.float32), nothing, nothing)
+        return cls(
+            0,
+            [],
+            np.empty((0, dimensions), dtype=np.float32),
+            nothing,
+            nothing,
+            Postings.empty(),
+            Postings.empty(),
+        )
 
     @property
     def size_bytes(self) -> int:
-        return self.vectors.nbytes + _ROW_BYTES * len(self.chunk_ids)
+        postings = self.attribute_names.size_bytes + self.attribute_terms.size_bytes
+        return self.vectors.nbytes + _ROW_BYTES * len(self.chunk_ids) + postings
 
     def merged(self, version: int, present: set[str], changed: Sequence[ChangedRow]) -> Self:
         """The matrix at a later version.
@@ -94,7 +111,31 @@ class Matrix:
             vectors=vectors,
             collections=self.collections.merged(kept, (row.collection_id for row in changed)),
             generations=self.generations.merged(kept, (row.generation for row in changed)),
+            attribute_names=self.attribute_names.merged(kept, [row.attributes.names for row in changed]),
+            attribute_terms=self.attribute_terms.merged(kept, [row.attributes.values for row in changed]),
         )
+
+    def fulfilling(self, condition: Condition) -> NDArray[np.bool_]:
+        """Which rows fulfil a condition on their attributes."""
+        match condition:
+            case Name(term):
+                return self.attribute_names.with_any([term])
+            case Terms(terms):
+                return self.attribute_terms.with_any(terms)
+            case TermRange(low, high, includes_low, includes_high):
+                return self.attribute_terms.between(low, high, includes_low=includes_low, includes_high=includes_high)
+            case Without(part):
+                return ~self.fulfilling(part)
+            case AllOf(parts):
+                return self._reduced(np.logical_and, parts)
+            case AnyOf(parts):
+                return self._reduced(np.logical_or, parts)
+
+    def _reduced(self, join: np.ufunc, parts: Iterable[Condition]) -> NDArray[np.bool_]:
+        found = np.full(len(self.chunk_ids), join.identity, dtype=np.bool_)
+        for part in parts:
+            join(found, self.fulfilling(part), out=found)
+        return found
 
     def nearest(self, query: NDArray[np.float32], selected: NDArray[np.bool_], limit: int) -> list[tuple[str, float]]:
         """Chunks and their cosines with the query, best first, equal ones in order of chunk ID.
@@ -109,7 +150,8 @@ class Matrix:
         """
         rows = np.flatnonzero(selected)
         if len(rows) > limit:
-            fast = (self.vectors @ query)[rows]
+            few = len(rows) * _FEW < len(selected)
+            fast = self.vectors[rows] @ query if few else (self.vectors @ query)[rows]
             worst = float(np.partition(fast, -limit)[-limit])
             rows = rows[fast >= worst - _margin(len(query))]
         scores = cosines(self.vectors[rows], query).tolist()

@@ -4,7 +4,7 @@ A tenant is new in every test and every example, so that a store may outlive a t
 """
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from threading import Barrier
@@ -17,12 +17,14 @@ from hypothesis import strategies as st
 from core.embedding.types import Vector
 from core.model.collection import VectorSpace
 from core.model.component import TenantFilter
+from core.model.filter import parse_filter
 from core.model.ids import ChunkId
 from core.model.tenant import Tenant
 from core.vectors.embedded import EmbeddedVectorStore
 from core.vectors.opensearch.index import Dialect, Engine
 from core.vectors.types import VectorMatch, VectorQuery, VectorRecord, VectorStore
 from tests.contract.vector_words import chunk_id, collection_id, direction, record, unit
+from tests.support.filters import holds, questions
 from tests.support.opensearch import ON_OPENSEARCH, store_on
 
 DIMENSIONS = 4
@@ -78,9 +80,11 @@ def search(
     collections: Sequence[int] = (1,),
     limit: int = 10,
     exclude: Sequence[str] = (),
+    asked: Mapping[str, Any] | None = None,
 ) -> list[VectorMatch]:
     ids = [collection_id(number) for number in collections]
-    return store.search(tenant, space, VectorQuery(vector, ids, limit, exclude))
+    parsed = None if asked is None else parse_filter(asked)
+    return store.search(tenant, space, VectorQuery(vector, ids, limit, exclude, parsed))
 
 
 def ids(matches: Sequence[VectorMatch]) -> list[ChunkId]:
@@ -341,6 +345,113 @@ class TestSearching:
         assert [match.text for match in search(store, tenant, [*NORTH, 0.0], space=OTHER_DIMENSIONS)] == ["c"]
         assert store.delete(tenant, OTHER_MODEL, [chunk_id(0)]) == 1
         assert [store.count(tenant, space) for space in SPACES] == [1, 0, 1]
+
+
+def matching(
+    store: VectorStore, tenant: Tenant, asked: Mapping[str, Any] | None, collections: Sequence[int] = (1,)
+) -> int:
+    parsed = None if asked is None else parse_filter(asked)
+    return store.matching(tenant, SPACE, [collection_id(number) for number in collections], parsed)
+
+
+class TestFiltering:
+    def test_the_best_of_what_fulfils_the_filter_are_found_however_little_does(
+        self, store: VectorStore, tenant: Tenant
+    ) -> None:
+        near = [replace(record(chunk_id(index), NORTH), attributes={"year": 2019}) for index in range(200)]
+        far = [
+            replace(record(chunk_id(index, document=2), SOUTH), attributes={"year": 2020 + index}) for index in range(5)
+        ]
+        store.write(tenant, SPACE, [*near, *far])
+        assert ids(search(store, tenant, limit=4, asked={"year": {"gte": 2020}})) == ids_of(far[:4])
+        assert ids(search(store, tenant, asked={"year": {"gt": 2020, "lte": 2022}})) == ids_of(far[1:3])
+
+    def test_a_filter_changes_no_score(self, store: VectorStore, tenant: Tenant) -> None:
+        records = [replace(one, attributes={"odd": index % 2 == 1}) for index, one in enumerate(spread(60))]
+        store.write(tenant, SPACE, records)
+        query = direction(99, DIMENSIONS)
+        odd = {one.chunk_id for one in records[1::2]}
+        everything = search(store, tenant, query, limit=60)
+        found = search(store, tenant, query, limit=60, asked={"odd": True})
+        assert found == [match for match in everything if match.chunk_id in odd]
+
+    def test_filter_collections_and_excluded_generations_act_together(self, store: VectorStore, tenant: Tenant) -> None:
+        records = [
+            replace(record(chunk_id(index, attempt=attempt), NORTH, collection=collection), attributes={"n": index})
+            for index, (attempt, collection) in enumerate(itertools.product((1, 2), (1, 2, 3)))
+        ]
+        store.write(tenant, SPACE, records)
+        excluded = [records[0].chunk_id.generation]
+        found = search(store, tenant, collections=[1, 2], exclude=excluded, asked={"n": {"gte": 1, "lt": 4}})
+        assert ids(found) == ids_of([records[3]])
+
+    def test_a_chunk_written_again_has_its_new_attributes_alone(self, store: VectorStore, tenant: Tenant) -> None:
+        one = record(chunk_id(0), NORTH)
+        store.write(tenant, SPACE, [replace(one, attributes={"lang": "en", "old": True})])
+        assert ids(search(store, tenant, asked={"lang": "en"})) == [chunk_id(0)]
+        store.write(tenant, SPACE, [replace(one, attributes={"lang": "de"})])
+        assert search(store, tenant, asked={"lang": "en"}) == []
+        assert search(store, tenant, asked={"old": {"exists": True}}) == []
+        assert ids(search(store, tenant, asked={"lang": "de"})) == [chunk_id(0)]
+        store.delete(tenant, SPACE, [chunk_id(0)])
+        assert search(store, tenant, asked={"lang": "de"}) == []
+        assert matching(store, tenant, {"lang": "de"}) == 0
+
+    def test_another_tenants_attributes_are_neither_found_nor_counted(self, store: VectorStore, tenant: Tenant) -> None:
+        theirs = [replace(one, attributes={"year": 2020, "lang": "en"}) for one in spread(5)]
+        store.write(new_tenant(), SPACE, theirs)
+        store.write(tenant, SPACE, [record(chunk_id(9), NORTH)])
+        for asked in ({"year": 2020}, {"year": {"gt": 0}}, {"lang": {"exists": True}}, {"lang": {"lt": "zz"}}):
+            assert search(store, tenant, asked=asked) == []
+            assert matching(store, tenant, asked) == 0
+        assert ids(search(store, tenant, asked={"lang": {"ne": "en"}})) == [chunk_id(9)]
+
+    def test_filters_as_wide_and_as_deep_as_they_may_be_are_answered(self, store: VectorStore, tenant: Tenant) -> None:
+        records = [replace(record(chunk_id(index), NORTH), attributes={"n": index}) for index in range(20)]
+        store.write(tenant, SPACE, records)
+        wide = {"or": [{"n": {"gte": 2 * index, "lt": 2 * index + 1}} for index in range(128)]}
+        assert ids(search(store, tenant, asked=wide)) == ids_of(records[::2])
+        many = {"n": {"in": [index + 0.5 for index in range(999)] + [7]}}
+        assert ids(search(store, tenant, asked=many)) == [chunk_id(7)]
+        deep: dict[str, Any] = {"n": 3}
+        for _ in range(7):
+            deep = {"not": deep}
+        assert ids(search(store, tenant, asked=deep, limit=50)) == ids_of(records[:3] + records[4:])
+        assert search(store, tenant, asked={"or": []}) == []
+        assert len(search(store, tenant, asked={}, limit=50)) == 20
+
+    def test_what_fulfils_a_filter_is_counted_in_the_named_collections(
+        self, store: VectorStore, tenant: Tenant
+    ) -> None:
+        records = [
+            replace(record(chunk_id(index), NORTH, collection=1 + index % 2), attributes={"n": index})
+            for index in range(10)
+        ]
+        store.write(tenant, SPACE, records)
+        assert matching(store, tenant, {"n": {"lt": 5}}) == 3
+        assert matching(store, tenant, {"n": {"lt": 5}}, collections=[1, 2]) == 5
+        assert matching(store, tenant, None, collections=[2]) == 5
+        assert matching(store, tenant, {"n": {"lt": 5}}, collections=[3]) == 0
+        assert matching(store, tenant, None, collections=[]) == 0
+
+
+@settings(
+    max_examples=100,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(question=questions())
+def test_a_filtered_search_finds_what_brute_force_finds(
+    store: VectorStore, question: tuple[list[dict[str, Any]], dict[str, Any]]
+) -> None:
+    rows, asked = question
+    tenant, other = new_tenant(), new_tenant()
+    records = [replace(record(chunk_id(index), NORTH), attributes=row) for index, row in enumerate(rows)]
+    store.write(other, SPACE, [replace(one, chunk_id=chunk_id(99, document=2)) for one in records])
+    store.write(tenant, SPACE, records)
+    expected = [one.chunk_id for one in records if holds(asked, one.attributes)]
+    assert ids(search(store, tenant, limit=50, asked=asked)) == expected
+    assert matching(store, tenant, asked) == len(expected)
 
 
 def ids_of(records: Sequence[VectorRecord]) -> list[ChunkId]:
