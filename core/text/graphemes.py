@@ -25,14 +25,6 @@ class Graphemes:
         start, end = self._last
         return (start, end) if place < end else (place, place)
 
-    def backward(self, place: int) -> int:
-        """``place``, or the start of the grapheme that it stands inside of."""
-        return self.around(place)[0]
-
-    def forward(self, place: int) -> int:
-        """``place``, or the end of the grapheme that it stands inside of."""
-        return self.around(place)[1]
-
     def _is_certain(self, place: int) -> bool:
         """Whether a boundary shows without its surroundings: between ASCII characters there always is one,
         but between CR and LF."""
