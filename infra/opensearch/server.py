@@ -11,11 +11,10 @@ from pathlib import Path
 import urllib3
 
 from infra.opensearch import docker, java
-from infra.opensearch.process import ServerFailed
+from infra.opensearch.process import Server, ServerFailed
 
 Say = Callable[[str], None]
-Runner = Callable[[Path, int, Say], AbstractContextManager[tuple[str, Callable[[], bool]]]]
-"""The URL, and whether what answers there is alive."""
+Runner = Callable[[Path, int, Say], AbstractContextManager[Server]]
 
 READY_S = 180.0
 HELP = (
@@ -34,8 +33,8 @@ def available() -> bool:
 
 
 @contextmanager
-def running_server(data: Path | None = None, port: int = 0, *, say: Say | None = None) -> Iterator[str]:
-    """A server for the block; its value is the server's URL. The server ends with the block, and with this process.
+def running_server(data: Path | None = None, port: int = 0, *, say: Say | None = None) -> Iterator[Server]:
+    """A server for the block, that takes writes. It ends with the block, and with this process.
 
     Args:
         data: the folder of what it holds, made when missing; None: nothing is kept.
@@ -51,9 +50,9 @@ def running_server(data: Path | None = None, port: int = 0, *, say: Say | None =
     with tempfile.TemporaryDirectory(prefix="weft-opensearch-", ignore_cleanup_errors=True) as temporary:
         folder = data or Path(temporary) / "data"
         folder.mkdir(parents=True, exist_ok=True)
-        with run(folder.absolute(), port, say) as (url, is_alive):
-            _wait_until_ready(url, is_alive)
-            yield url
+        with run(folder.absolute(), port, say) as server:
+            _wait_until_ready(server)
+            yield server
 
 
 def _runner() -> Runner:
@@ -64,13 +63,13 @@ def _runner() -> Runner:
     raise ServerMissing(HELP)
 
 
-def _wait_until_ready(url: str, is_alive: Callable[[], bool]) -> None:
+def _wait_until_ready(server: Server) -> None:
     """Returns when the node has its state back and takes writes."""
     deadline = time.monotonic() + READY_S
     with urllib3.PoolManager(timeout=5.0, retries=False) as http:
-        while time.monotonic() < deadline and is_alive():
+        while time.monotonic() < deadline and server.is_running():
             try:
-                answer = http.request("GET", f"{url}/_cluster/health?wait_for_status=yellow&timeout=1s")
+                answer = http.request("GET", f"{server.url}/_cluster/health?wait_for_status=yellow&timeout=1s")
                 if answer.status == HTTPStatus.OK:
                     return
             except urllib3.exceptions.HTTPError:

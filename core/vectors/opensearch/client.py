@@ -37,8 +37,9 @@ RETRY_AFTER_S = 5
 TRANSIENT = frozenset({429, 502, 503, 504})
 REFUSED = frozenset({401, 403})
 
-# The library writes requests, which hold documents, to its log at a lower level.
-logging.getLogger("opensearch").setLevel(logging.WARNING)
+# Below this level the library logs requests, which hold documents.
+for _name in ("opensearch", "opensearchpy.trace"):
+    logging.getLogger(_name).setLevel(logging.WARNING)
 
 
 @dataclass(frozen=True, slots=True)

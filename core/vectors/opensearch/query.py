@@ -142,7 +142,7 @@ def check_search(tenant: Tenant, body: Json) -> None:
     """
     _require(body.keys() <= _BODY and "query" in body, "members of the body")
     _require(body.get("sort", _BY_CHUNK) == _BY_CHUNK, "the order")
-    _require(set(body.get("_source", [])) <= {*MATCH_FIELDS}, "the fields")
+    _require(body.get("_source", ID_FIELDS) in (ID_FIELDS, MATCH_FIELDS), "the fields")
     query = body["query"]
     _require(isinstance(query, dict) and len(query) == 1, "one query")
     if "knn" not in query:
