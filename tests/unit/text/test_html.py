@@ -3,7 +3,7 @@
 import pytest
 
 from core.model.errors import EmptyContent, UnsupportedMediaType
-from core.text.html import HtmlLoader
+from core.text.html import MAX_DEPTH, HtmlLoader
 from core.text.types import LoadedText
 
 
@@ -115,6 +115,12 @@ def test_hostile_markup_loads_or_is_a_typed_error(piece: str) -> None:
             load("text " + piece * 5_000 + end)
         except (UnsupportedMediaType, EmptyContent):
             continue
+
+
+def test_the_depth_that_is_allowed_is_read_and_more_is_not() -> None:
+    assert load("<span>" * (MAX_DEPTH - 1) + "deep").text == "deep"
+    with pytest.raises(UnsupportedMediaType):
+        load("<span>" * (MAX_DEPTH + 1) + "deep")
 
 
 def test_markup_that_never_ends_is_text() -> None:
