@@ -1,0 +1,56 @@
+"""The DynamoDBs that the rows are held to: none of them is AWS, and each is strict where another is not."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from infra.template import create_table
+from tests.support.clock import ManualClock
+from tests.support.double import ministack_process, moto_process
+from tests.support.dynamodb import MemoryDynamoDB
+from tests.support.engines import REGION, TABLE, World, make_world
+
+DOUBLES = ["moto", "moto_over_http", "ministack", "memory"]
+
+
+@pytest.fixture(scope="session")
+def moto_over_http() -> Iterator[str]:
+    """The URL of moto's server."""
+    with moto_process() as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def ministack() -> Iterator[str]:
+    """The URL of ministack. It is installed by `make`; where it is not, its tests fail and say so."""
+    with ministack_process() as url:
+        yield url
+
+
+@pytest.fixture(params=DOUBLES)
+def rows(request: pytest.FixtureRequest) -> Iterator[World]:
+    """An engine on the template's table, new and empty, in one of the doubles."""
+    clock = ManualClock()
+    if request.param == "memory":
+        yield from _world(MemoryDynamoDB(clock.monotonic), clock, create=False)
+    elif request.param == "moto":
+        with mock_aws():
+            yield from _world(boto3.client("dynamodb", region_name=REGION), clock)
+    else:
+        client = boto3.client("dynamodb", region_name=REGION, endpoint_url=request.getfixturevalue(request.param))
+        try:
+            yield from _world(client, clock)
+        finally:
+            client.delete_table(TableName=TABLE)
+            client.close()
+
+
+def _world(client: Any, clock: ManualClock, *, create: bool = True) -> Iterator[World]:
+    if create:
+        create_table(client, TABLE)
+    world = make_world(dynamodb=client, clock=clock, create=False)
+    yield world
+    world.close()
