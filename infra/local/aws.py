@@ -1,10 +1,11 @@
 """AWS's services on this machine: moto's server, with the table, the bucket and the queues of template.yaml in it."""
 
+import io
 import json
 import logging
 import os
 import threading
-from collections.abc import MutableMapping
+from collections.abc import Iterable, MutableMapping
 from typing import TYPE_CHECKING, Any
 
 import boto3
@@ -13,9 +14,10 @@ from werkzeug.serving import make_server
 
 from infra import template
 from infra.local.names import ACCOUNT, BUCKET, QUEUE, REGION, TABLE
-from infra.local.objects import Notifications
+from infra.local.objects import Notifications, read_body
 
 if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
     from types_boto3_dynamodb import DynamoDBClient
     from types_boto3_s3 import S3Client
     from types_boto3_sqs import SQSClient
@@ -25,12 +27,31 @@ CREDENTIAL = "local"
 """moto takes any."""
 
 
+class OneAtATime:
+    """WSGI middleware that lets DynamoDB's requests in one after the other.
+
+    moto undoes a failed transaction by putting the whole table back as it was before, and with it whatever another
+    thread had written meanwhile.
+    """
+
+    def __init__(self, application: "WSGIApplication") -> None:
+        self._application = application
+        self._lock = threading.Lock()
+
+    def __call__(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
+        if not environ.get("HTTP_X_AMZ_TARGET", "").startswith("DynamoDB"):
+            return self._application(environ, start_response)
+        environ["wsgi.input"] = io.BytesIO(read_body(environ))
+        with self._lock:
+            return list(self._application(environ, start_response))
+
+
 class AwsServer:
     """DynamoDB, S3 and SQS in memory, on a free loopback port."""
 
     def __init__(self) -> None:
         logging.getLogger("werkzeug").setLevel(logging.WARNING)
-        self.notifications = Notifications(DomainDispatcherApplication(create_backend_app))
+        self.notifications = Notifications(OneAtATime(DomainDispatcherApplication(create_backend_app)))
         self._server = make_server(HOST, 0, self.notifications, threaded=True, request_handler=MotoRequestHandler)
         self._thread = threading.Thread(target=self._server.serve_forever, name="aws", daemon=True)
         self.url = f"http://{HOST}:{self._server.server_port}"

@@ -94,7 +94,7 @@ class Notifications:
         if environ["REQUEST_METHOD"] not in ("PUT", "POST", "DELETE") or path.split("/")[1:2] != [BUCKET]:
             return self._application(environ, start_response)
         # The body is read before the others are kept waiting.
-        environ["wsgi.input"] = io.BytesIO(_read(environ))
+        environ["wsgi.input"] = io.BytesIO(read_body(environ))
         with self._lock:
             reply = self._write(environ, path.removeprefix(f"/{BUCKET}").removeprefix("/"))
         start_response(reply.status, reply.headers)
@@ -184,7 +184,8 @@ def _removals(body: bytes) -> Iterator[Change]:
             yield Change("ObjectRemoved:Delete", key, version)
 
 
-def _read(environ: "WSGIEnvironment") -> bytes:
+def read_body(environ: "WSGIEnvironment") -> bytes:
+    """A request's whole body."""
     if environ.get("wsgi.input_terminated"):
         return bytes(environ["wsgi.input"].read())
     return bytes(environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0)))
