@@ -22,6 +22,7 @@ class Settings(Model):
     Attributes:
         table: the DynamoDB table.
         bucket: the S3 bucket of uploads; empty: uploads are not configured.
+        queue_url: the queue of the bucket's events; empty: whoever hands messages over brings them back.
         embedder: ``embedded``: an ONNX model in this process; ``bedrock``; ``none``.
         embedded_model: a folder with model.onnx and tokenizer.json; empty: the one in the installed package.
         bedrock_model: the model's identifier at Amazon Bedrock.
@@ -53,6 +54,7 @@ class Settings(Model):
 
     table: str = Field(default="weft", min_length=3, max_length=255)
     bucket: str = ""
+    queue_url: str = ""
     embedder: Literal["embedded", "bedrock", "none"] = "bedrock"
     embedded_model: Path | None = None
     bedrock_model: str = "amazon.titan-embed-text-v2:0"

@@ -24,9 +24,11 @@ from core.vectors.types import VectorStore
 
 if TYPE_CHECKING:
     from types_boto3_s3 import S3Client
+    from types_boto3_sqs import SQSClient
 
 # The engine decides again after a failed write, so the client need not try for long.
 _DYNAMODB = Config(connect_timeout=2, read_timeout=5, retries={"mode": "standard", "max_attempts": 4})
+_SQS = Config(connect_timeout=2, read_timeout=5, retries={"mode": "standard"})
 # Signature version 4 alone covers an upload's headers, and only a virtual host is the region's own: the global one
 # redirects uploads to a new bucket, where the signature is not valid.
 _S3 = Config(
@@ -70,6 +72,11 @@ def build_engine(
 def s3_client() -> "S3Client":
     """A client that signs uploads and reads objects."""
     return boto3.client("s3", config=_S3)
+
+
+def sqs_client() -> "SQSClient":
+    """A client for the queue of the bucket's events."""
+    return boto3.client("sqs", config=_SQS)
 
 
 def engine_from_environment() -> Engine:

@@ -133,6 +133,14 @@ EXAMPLES: dict[str, Any] = {
     "IngestResult": INGESTED,
     "BatchAnswer": {"results": [{"result": INGESTED}, {"error": PROBLEM}]},
     "Deletion": {"documents": [DOCUMENT_ID], "chunks": 12, "vectors": 12, "complete": True},
+    "ReindexProgress": {
+        "collection_id": COLLECTION_ID,
+        "documents": 120,
+        "chunks": 1440,
+        "finished": False,
+        "started_at": _CREATED,
+        "updated_at": _CREATED,
+    },
     "NewUpload": {
         "source_key": "manuals/looms.html",
         "source_type": "text/html",

@@ -20,10 +20,12 @@ from core.model.errors import (
     DocumentNotFound,
     InvalidArgument,
     PayloadTooLarge,
+    ReindexNotFound,
     UnsupportedMediaType,
 )
 from core.model.ids import ChunkId, CollectionId, DocumentId
 from core.model.ingest import Deletion
+from core.model.recovery import ReindexProgress
 
 app = create_app("Weft catalog")
 
@@ -88,6 +90,29 @@ def delete_collection(
 def collection_stats(collection_id: CollectionId, engine: CurrentEngine, tenant: CurrentTenant) -> CollectionStats:
     """Exact counts of ready documents and their chunks."""
     return engine.collections.stats(tenant, collection_id)
+
+
+@app.post(
+    "/v1/collections/{collection_id}/reindex",
+    status_code=202,
+    tags=["collections"],
+    responses=problems(CollectionNotFound),
+)
+def start_reindex(
+    collection_id: CollectionId, engine: CurrentEngine, tenant: CurrentTenant, deadline: Deadline
+) -> ReindexProgress:
+    """Embeds every ready document's chunks again, or goes on doing so; the sweep finishes it."""
+    return engine.reindex.start(tenant, collection_id, deadline)
+
+
+@app.get(
+    "/v1/collections/{collection_id}/reindex",
+    tags=["collections"],
+    responses=problems(CollectionNotFound, ReindexNotFound),
+)
+def reindex_progress(collection_id: CollectionId, engine: CurrentEngine, tenant: CurrentTenant) -> ReindexProgress:
+    """How far the last reindex is."""
+    return engine.reindex.progress(tenant, collection_id)
 
 
 @app.get("/v1/documents", tags=["documents"], responses=problems(CollectionNotFound))

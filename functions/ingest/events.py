@@ -15,7 +15,7 @@ from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType, pro
 from aws_lambda_powertools.utilities.data_classes.s3_event import S3Event, S3EventRecord
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from aws_lambda_powertools.utilities.typing import LambdaContext
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from core.engine import Engine
 from core.ingest.uploads import UPLOAD_METADATA, ObjectName
@@ -31,14 +31,17 @@ from core.model.ids import UploadId
 from core.model.ingest import IngestInput
 from core.model.upload import UploadInfo
 from core.powertools import configure_logging, describe, logger
-from core.wiring import engine_from_environment, s3_client
+from core.wiring import engine_from_environment, s3_client, sqs_client
 
 if TYPE_CHECKING:
     from types_boto3_s3 import S3Client
     from types_boto3_s3.type_defs import GetObjectOutputTypeDef
+    from types_boto3_sqs import SQSClient
 
 # What is left of the function's time when the last ingest stops: failing a document takes a few writes.
 _MARGIN_S = 10.0
+# Times the queue's maximum receives, it covers the time after which a dead ingest can be taken over.
+_BACK_AFTER_S = 60
 
 _GONE = {"NoSuchKey", "NoSuchVersion", "404"}
 _REFUSED = (EmptyContent, UnsupportedMediaType, PayloadTooLarge, InvalidArgument)
@@ -197,9 +200,29 @@ def settle_batch(event: dict[str, Any], context: LambdaContext, engine: Engine, 
     return dict(answer)
 
 
+def bring_back_soon(event: dict[str, Any], answer: dict[str, Any], queue_url: str, sqs: "SQSClient") -> None:
+    """Makes the messages that were not settled visible after a short while. The queue's own time-out is long,
+    since it must outlast the function, and an ingest elsewhere is over much sooner."""
+    failed = {failure["itemIdentifier"] for failure in answer["batchItemFailures"]}
+    for record in event["Records"]:
+        if record["messageId"] not in failed:
+            continue
+        try:
+            sqs.change_message_visibility(
+                QueueUrl=queue_url, ReceiptHandle=record["receiptHandle"], VisibilityTimeout=_BACK_AFTER_S
+            )
+        except (ClientError, BotoCoreError) as error:  # it comes back all the same, only later
+            logger.warning("Visibility not changed", extra={"error": describe(error)})
+
+
 _s3_client = cache(s3_client)
+_sqs_client = cache(sqs_client)
 
 
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    return settle_batch(event, context, engine_from_environment(), _s3_client())
+    engine = engine_from_environment()
+    answer = settle_batch(event, context, engine, _s3_client())
+    if engine.settings.queue_url:
+        bring_back_soon(event, answer, engine.settings.queue_url, _sqs_client())
+    return answer

@@ -155,7 +155,7 @@ class Api:
     def get(self, path: str, **query: Any) -> Answer:
         return self.call("GET", path, query=query)
 
-    def post(self, path: str, body: Any) -> Answer:
+    def post(self, path: str, body: Any = None) -> Answer:
         return self.call("POST", path, body)
 
     def patch(self, path: str, body: Any) -> Answer:

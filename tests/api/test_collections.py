@@ -8,6 +8,7 @@ from core.model.ids import CollectionId
 from tests.api.conftest import Scan
 from tests.api.gateway import Api
 from tests.api.test_strictness import refused
+from tests.support.engines import World
 
 MISSING = CollectionId.new(1_780_000_000_000, 1 << 30)
 RFC3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
@@ -127,7 +128,29 @@ def test_stats_are_exact(api: Api, collection: str) -> None:
     assert stats["collection_id"] == collection
 
 
-@pytest.mark.parametrize(("method", "path"), [("GET", ""), ("PATCH", ""), ("DELETE", ""), ("GET", "/stats")])
+def test_a_reindex_embeds_every_chunk_again_and_says_how_far_it_is(api: Api, world: World, collection: str) -> None:
+    refused(api.get(f"/v1/collections/{collection}/reindex"), 404, "reindex_not_found")
+    for number in range(3):
+        api.post(f"/v1/collections/{collection}/documents", {"content": f"Loom number {number}."})
+    embedded = len(world.embedder.embedded)
+    started = api.post(f"/v1/collections/{collection}/reindex")
+    assert started.status == 202
+    assert (started.json["documents"], started.json["chunks"], started.json["finished"]) == (3, 3, True)
+    assert len(world.embedder.embedded) == embedded + 3
+    assert api.get(f"/v1/collections/{collection}/reindex").json == started.json
+
+
+def test_a_reindex_that_runs_out_of_time_is_finished_by_the_sweep(api: Api, world: World, collection: str) -> None:
+    api.post(f"/v1/collections/{collection}/documents", {"content": "A loom holds the warp."})
+    assert api.with_time(0).post(f"/v1/collections/{collection}/reindex").json["finished"] is False
+    world.engine.recovery.drain(world.deadline())
+    assert api.get(f"/v1/collections/{collection}/reindex").json["finished"] is True
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("GET", ""), ("PATCH", ""), ("DELETE", ""), ("GET", "/stats"), ("POST", "/reindex"), ("GET", "/reindex")],
+)
 def test_missing_and_foreign_collections_look_the_same(
     api: Api, scan: Scan, collection: str, method: str, path: str
 ) -> None:

@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote_plus
 
 import pytest
+from moto import mock_aws
 
 from core.model.document import Document, DocumentState
 from core.model.errors import Unavailable
 from core.model.ids import CollectionId, UploadId
 from core.model.page import PageRequest
 from core.model.upload import UploadInfo
-from functions.ingest.events import settle_batch
+from core.wiring import sqs_client
+from functions.ingest.events import bring_back_soon, settle_batch
 from tests.api.conftest import BUCKET, Meanwhile
 from tests.api.gateway import Context
 from tests.support.engines import ACME, GLOBEX, World
@@ -332,3 +334,24 @@ def test_a_message_may_name_several_objects(objects: Objects) -> None:
     records = [objects.put("a.txt", b"A loom."), objects.put("b.txt", b"Yarn.")]
     assert objects.deliver(json.dumps({"Records": records})) == []
     assert set(objects.ready()) == {"a.txt", "b.txt"}
+
+
+def test_what_was_not_settled_comes_back_soon_and_nothing_else_does() -> None:
+    with mock_aws():
+        sqs = sqs_client()
+        url = sqs.create_queue(QueueName="events", Attributes={"VisibilityTimeout": "5400"})["QueueUrl"]
+        for body in ("settled", "failed"):
+            sqs.send_message(QueueUrl=url, MessageBody=body)
+        received = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10)["Messages"]
+        changed: list[dict[str, Any]] = []
+        sqs.meta.events.register(
+            "provide-client-params.sqs.ChangeMessageVisibility", lambda params, **_: changed.append(dict(params))
+        )
+        event = {
+            "Records": [
+                {"messageId": message["MessageId"], "receiptHandle": message["ReceiptHandle"]} for message in received
+            ]
+        }
+        [failed] = [message for message in received if message["Body"] == "failed"]
+        bring_back_soon(event, {"batchItemFailures": [{"itemIdentifier": failed["MessageId"]}]}, url, sqs)
+    assert changed == [{"QueueUrl": url, "ReceiptHandle": failed["ReceiptHandle"], "VisibilityTimeout": 60}]

@@ -69,6 +69,7 @@ def test_every_code_of_a_function_has_its_place(document: dict[str, Any]) -> Non
         "invalid_argument",
         "not_configured",
         "payload_too_large",
+        "reindex_not_found",
         "stale_ranking",
         "tenant_required",
         "unavailable",

@@ -22,19 +22,24 @@ LISTING = {"${Table.Arn}/index/listing": {"dynamodb:Query"}}
 SWEEP = {"${Table.Arn}/index/sweep": {"dynamodb:Query"}}
 
 ALLOWED: dict[str, dict[str, set[str]]] = {
-    "CatalogFunction": {"Table": READ | WRITE, **LISTING, **LOGS},
+    "CatalogFunction": {"Table": READ | WRITE, **LISTING, **MODEL, **LOGS},
     "IngestFunction": {"Table": READ | WRITE, "${Bucket.Arn}/*": {"s3:PutObject"}, **MODEL, **LOGS},
     "IngestEventsFunction": {
         "Table": READ | WRITE,
         "Bucket": {"s3:ListBucket"},
         "${Bucket.Arn}/*": {"s3:GetObject", "s3:GetObjectVersion"},
-        "Queue": {"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"},
+        "Queue": {
+            "sqs:ReceiveMessage",
+            "sqs:DeleteMessage",
+            "sqs:GetQueueAttributes",
+            "sqs:ChangeMessageVisibility",
+        },
         **MODEL,
         **LOGS,
     },
     "RetrieveFunction": {"Table": READ, **MODEL, **LOGS},
     "CompareFunction": {"Table": READ, **MODEL, **LOGS},
-    "RecoveryFunction": {"Table": READ | WRITE, **LISTING, **SWEEP, **LOGS},
+    "RecoveryFunction": {"Table": READ | WRITE, **LISTING, **SWEEP, **MODEL, **LOGS},
 }
 
 

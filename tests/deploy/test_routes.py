@@ -23,6 +23,8 @@ INTERFACE = {
         f"PATCH {COLLECTION}",
         f"DELETE {COLLECTION}",
         f"GET {COLLECTION}/stats",
+        f"POST {COLLECTION}/reindex",
+        f"GET {COLLECTION}/reindex",
         "GET /v1/documents",
         f"GET {DOCUMENT}",
         f"DELETE {DOCUMENT}",
