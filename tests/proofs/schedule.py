@@ -76,6 +76,7 @@ class _Table:
         self._over = threading.Semaphore(0)
         self.able: list[tuple[int, ...]] = []
         self.on_switch: Callable[[], None] = lambda: None
+        self._broken: list[Exception] = []
 
     def run(self) -> None:
         threads = [
@@ -87,6 +88,14 @@ class _Table:
         self._over.acquire()
         for thread in threads:
             thread.join()
+        if self._broken:
+            raise self._broken[0]
+
+    def _switch(self) -> None:
+        try:
+            self.on_switch()
+        except Exception as error:  # noqa: BLE001 - the proof is broken, and says so once all have ended
+            self._broken.append(error)
 
     def _live(self, number: int) -> None:
         me = self._processes[number]
@@ -104,7 +113,7 @@ class _Table:
         me.last = len(self.able)
         left = self._living()
         if left:
-            self.on_switch()
+            self._switch()
             self._processes[left[0]].turn.release()
         else:
             self._over.release()
@@ -117,7 +126,7 @@ class _Table:
         self.able.append(able)
         chosen = self._choose(len(self.able) - 1, number, able)
         if chosen != number:
-            self.on_switch()
+            self._switch()
             self._processes[chosen].turn.release()
             self._processes[number].turn.acquire()
 

@@ -1,0 +1,684 @@
+"""Mutants: each protection is switched off in the engine's code, in this process alone, and must turn a proof red.
+
+A mutant is a function of the engine and a piece of its text with another in its place. The piece must be there, once: a
+mutant of code that has changed is an error, and not a protection that was tried.
+"""
+
+import __future__
+
+import inspect
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from importlib import import_module
+from types import FunctionType
+from typing import Any
+
+from core.model.hit import RetrieveQuery
+from core.model.tenant import Tenant
+from tests.proofs import crash, late_writers, operations, races
+from tests.proofs.command import Options, Report, main, spread
+from tests.proofs.harness import TENANT, World
+from tests.proofs.judge import Problem
+from tests.proofs.operations import serving
+from tests.proofs.storms import try_storms
+from tests.proofs.tally import Tally
+
+Probe = Callable[[Options], Iterator[Tally]]
+"""A piece of a proof, some tallies at a time."""
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A protection switched off.
+
+    Attributes:
+        where: the function, as ``module:name``.
+        old, new: the piece of its text, and what takes its place.
+        probes: the pieces of proofs that are tried first; then all are.
+    """
+
+    name: str
+    where: str
+    old: str
+    new: str
+    probes: tuple[Probe, ...] = ()
+
+
+# -- pieces of proofs --------------------------------------------------------------------------------
+
+
+def race(name: str, limit: int = 80) -> Probe:
+    """Races whose name holds a text."""
+
+    def probe(options: Options) -> Iterator[Tally]:
+        for pair in races.pairs():
+            if name in pair.name:
+                yield races.try_pair(pair, options, limit)
+
+    return probe
+
+
+def cut(name: str, share: float = 1.0) -> Probe:
+    """Cuts of the operations whose name holds a text."""
+
+    def probe(options: Options) -> Iterator[Tally]:
+        for operation in operations.OPERATIONS:
+            if name in operation.name:
+                yield crash.try_operation(operation, options, share)
+
+    return probe
+
+
+def late(name: str, share: float = 1.0) -> Probe:
+    """Late writers whose name holds a text."""
+
+    def probe(options: Options) -> Iterator[Tally]:
+        for writer in late_writers.WRITERS:
+            if name in writer.name:
+                yield late_writers.try_writer(writer, options, share)
+
+    return probe
+
+
+def storms(number: int) -> Probe:
+    """So many storms."""
+
+    def probe(options: Options) -> Iterator[Tally]:
+        for batch in range(number // 50):
+            yield try_storms(options.store(), f"{options.seed}-{batch}", 50)
+
+    return probe
+
+
+def foreign(options: Options) -> Iterator[Tally]:
+    """A vector store that answers with another tenant's record: no answer may hold it."""
+    world = World(options.store(), options.seed)
+    scene = serving()(world)
+    search = world.mirror.store.search
+    tally = Tally()
+
+    def astray(tenant: Any, space: Any, query: Any) -> Any:
+        return [replace(match, tenant=Tenant("globex")) for match in search(tenant, space, query)]
+
+    world.mirror.store.search = astray  # type: ignore[method-assign]  # this one store goes astray
+    try:
+        answer = world.plain.engine.retrieve(TENANT, RetrieveQuery(query="text", collections=[scene.collection]))
+        tally.add("a store gone astray", [Problem("mixed", f"{len(answer.hits)} hits of another tenant's")])
+    except RuntimeError:
+        tally.add("a store gone astray", [])
+    finally:
+        world.close()
+    yield tally
+
+
+EVERYTHING: tuple[Probe, ...] = (
+    cut("", 0.02),
+    late("", 0.05),
+    storms(100),
+    race("", 6),
+    late("", 0.3),
+    cut("", 0.2),
+    storms(1000),
+    race("", 60),
+    foreign,
+)
+
+# -- the mutants -------------------------------------------------------------------------------------
+
+_TRANSITIONS = "core.metadata.transitions:Transitions."
+_ATTEMPT = "core.ingest.attempt:Attempt."
+_MARK = "core.ingest.attempt:mark_failed"
+_INGEST = "core.ingest.ingest:IngestService."
+_DELETE = "core.ingest.delete:"
+_PURGE = "core.ingest.purge:"
+_SEARCH = "core.retrieval.search:"
+_SWEEP = "core.recovery.sweep:RecoveryService."
+_COLLECTIONS = "core.metadata.collections:Collections."
+_TIME = race("time passes", 150)
+_LATE = late("", 0.3)
+
+MUTANTS: tuple[Mutant, ...] = (
+    # attempt: the fencing token
+    Mutant(
+        "attempt: in the heartbeat", _TRANSITIONS + "heartbeat", "condition=_MINE", "condition=_IN_PROGRESS", (_LATE,)
+    ),
+    Mutant(
+        "attempt: in the swap",
+        _TRANSITIONS + "swap",
+        "{_MINE} AND",
+        "{_IN_PROGRESS} AND",
+        (race("time passes: ingest | ingest |", 4000),),
+    ),
+    Mutant("attempt: read before the swap", _ATTEMPT + "_swap", "or head.attempt != self._head.attempt", "", (_LATE,)),
+    Mutant("attempt: in the failure", _TRANSITIONS + "fail", "condition = _MINE", "condition = _IN_PROGRESS"),
+    Mutant(
+        "attempt: read before the failure", _MARK, " or now.attempt != head.attempt", "", (late("ingest that fails"),)
+    ),
+    Mutant(
+        "attempt: raised by a claim",
+        _TRANSITIONS + "claim",
+        '"next": head.attempt + 1',
+        '"next": head.attempt',
+        (cut("claim"),),
+    ),
+    Mutant(
+        "attempt: in what a source serves",
+        "core.retrieval.visibility:is_current",
+        "(current.document_id, current.attempt)",
+        "(current.document_id, chunk_id.attempt)",
+        (_LATE,),
+    ),
+    Mutant(
+        "attempt: in what is ready",
+        "core.retrieval.visibility:is_ready",
+        " and head.attempt == chunk_id.attempt",
+        "",
+        (_LATE,),
+    ),
+    Mutant("attempts end", _INGEST + "_join", "head.attempt == MAX_ATTEMPT", "False", (cut("claim beyond"),)),
+    # reserved: what may have been written
+    Mutant(
+        "reserved: recorded",
+        _ATTEMPT + "_chunk",
+        "self._heartbeat(reserve=len(chunks))",
+        "self._heartbeat()",
+        (cut("first ingest", 0.2),),
+    ),
+    Mutant("reserved: in a claim", _TRANSITIONS + "claim", " AND reserved = :reserved", ""),
+    Mutant("reserved: in a removal", _TRANSITIONS + "remove", " AND reserved = :reserved", ""),
+    # the sweep's guard
+    Mutant("sweep_guard: read", _MARK, "cutoff is not None and now.heartbeat > cutoff", "False", (_TIME,)),
+    Mutant("sweep_guard: written", _TRANSITIONS + "fail", "if cutoff is not None:", "if False:", (_TIME,)),
+    Mutant("claim's cutoff: read", _INGEST + "_join", "head.heartbeat > cutoff", "False", (race("served: ingest |"),)),
+    Mutant(
+        "claim's cutoff: written",
+        _TRANSITIONS + "claim",
+        " AND heartbeat <= :cutoff",
+        "",
+        (race("stalled: ingest |", 300),),
+    ),
+    # revision: a source is written as it was read
+    Mutant(
+        "revision",
+        _TRANSITIONS + "_put_source",
+        'condition="revision = :revision" if read.revision else "attribute_not_exists(pk)"',
+        "condition=None",
+        (race("served: ingest"),),
+    ),
+    Mutant(
+        "content holder",
+        _TRANSITIONS + "begin_unkeyed",
+        'condition="document_id = :holder" if holder else "attribute_not_exists(pk)"',
+        "condition=None",
+        (race("unkeyed"),),
+    ),
+    # number: a version never replaces a newer one
+    Mutant(
+        "number: at the swap",
+        _ATTEMPT + "_swap",
+        "source is not None and source.current_number > head.number",
+        "False",
+        (cut("overtaken"),),
+    ),
+    Mutant("number: in the swap's row", _TRANSITIONS + "swap", " AND #number = :number", "", (race("versions"),)),
+    Mutant(
+        "number: of a removal",
+        _DELETE + "_remove_current",
+        '"current_number": number, ',
+        "",
+        (race("served: ingest | delete source"),),
+    ),
+    Mutant(
+        "number: at the end of what is overtaken",
+        _TRANSITIONS + "overtaken",
+        " AND #number = :number",
+        "",
+        (race("versions"),),
+    ),
+    Mutant(
+        "renumber: the row",
+        _TRANSITIONS + "renumber",
+        '"SET #number = :number"',
+        '"SET updated_at = updated_at"',
+        (race("versions"),),
+    ),
+    Mutant(
+        "renumber: the source", _INGEST + "_renumber", 'changes["current_number"] = number', "pass", (race("versions"),)
+    ),
+    Mutant(
+        "version: lower ones come too late",
+        "core.ingest.decide:decide",
+        "version.number < seen.version",
+        "False",
+        (race("versions"),),
+    ),
+    Mutant(
+        "version: a removal is seen",
+        _DELETE + "_remove_current",
+        "version.seen(number, None)",
+        "read.seen",
+        (race("versions"),),
+    ),
+    Mutant(
+        "version: a late removal",
+        "core.ingest.decide:removal_number",
+        "version.number < seen.version",
+        "False",
+        (race("versions"),),
+    ),
+    # pinned: the current document is as it was read
+    Mutant(
+        "pinned: the old version is ready",
+        _TRANSITIONS + "_supersede_current",
+        "#state = :ready AND attempt = :attempt",
+        "attribute_exists(pk)",
+    ),
+    Mutant(
+        "pinned: forget",
+        _TRANSITIONS + "forget",
+        "source.current is None or source.current.document_id != head.document_id",
+        "False",
+    ),
+    Mutant(
+        "pinned: both",
+        _TRANSITIONS + "_put_source",
+        'condition="revision = :revision" if read.revision else "attribute_not_exists(pk)"',
+        'condition="attribute_exists(pk)" if read.revision else None',
+        (race("served: ingest"),),
+    ),
+    # own success
+    Mutant("own_success: at the swap", _ATTEMPT + "_swap", "settled is None", "True", (cut("first ingest", 0.5),)),
+    Mutant(
+        "own_success: after a failure",
+        _ATTEMPT + "_end_badly",
+        "if head is not None and head.attempt == self._head.attempt else None",
+        "if False else None",
+        (cut("replace"),),
+    ),
+    Mutant("own begin", _INGEST + "_join", "head.writer == plan.writer", "False", (cut("first ingest", 0.5),)),
+    Mutant(
+        "unknown outcome",
+        _ATTEMPT + "_end_badly",
+        'logger.warning("Document %s is left to the sweep", self._head.document_id)',
+        "self._discard()",
+        (cut("first ingest"),),
+    ),
+    # live work
+    Mutant(
+        "live_work: joined",
+        "core.ingest.decide:decide",
+        "work and work.number > source.current_number",
+        "work",
+        (race("served: ingest"),),
+    ),
+    Mutant(
+        "live_work: dropped by a swap",
+        _TRANSITIONS + "swap",
+        "work = read.without_work_up_to(head.number)",
+        "work = read.work",
+        (cut("replace", 0.1),),
+    ),
+    Mutant(
+        "live_work: dropped by a removal", _DELETE + "_remove_current", ', "work": {}', "", (cut("delete source", 0.2),)
+    ),
+    Mutant("release of work", _TRANSITIONS + "release", "work == source.work", "True", (cut("fails", 0.3),)),
+    Mutant(
+        "release of content",
+        _TRANSITIONS + "release",
+        "holder != head.document_id",
+        "True",
+        (cut("without a key", 0.3),),
+    ),
+    # cleaned twice
+    Mutant(
+        "clean_again: failed", _TRANSITIONS + "fail", "now + self._writer_life", "now", (cut("first ingest"), _LATE)
+    ),
+    Mutant(
+        "clean_again: marks",
+        _TRANSITIONS + "_put_gone",
+        "self._clock.now() + self._writer_life",
+        "self._clock.now()",
+        (_LATE,),
+    ),
+    Mutant(
+        "clean_again: when listed too early",
+        "core.metadata.candidates:Candidates.settle",
+        "candidate.due > table.due_at(now)",
+        "False",
+    ),
+    Mutant(
+        "clean_again: as listed",
+        "core.metadata.candidates:Candidates._leave",
+        'item is None or item.get("sweep_sk") != candidate.due',
+        "item is None",
+    ),
+    Mutant("mark of an attempt", _TRANSITIONS + "claim", "self._put_gone(head, attempt=head.attempt),", "", (_LATE,)),
+    Mutant("mark of a document", _TRANSITIONS + "remove", "self._put_gone(head, attempt=None),", "", (_LATE,)),
+    Mutant(
+        "mark: cleans",
+        _SWEEP + "_mark",
+        "remove_data(self._parts, tenant, gone.space, gone.chunk_ids())",
+        "pass",
+        (_LATE, cut("removed")),
+    ),
+    Mutant(
+        "mark: not before its time",
+        _SWEEP + "_mark",
+        "gone is None or gone.due > self._parts.clock.now()",
+        "gone is None",
+    ),
+    Mutant(
+        "sweep: cleans what failed",
+        _SWEEP + "_clean",
+        "remove_data(self._parts, head.tenant, head.space, head.chunk_ids())",
+        "pass",
+        (cut("sweep of a failed"),),
+    ),
+    Mutant(
+        "sweep: purges",
+        _SWEEP + "_document",
+        "mine, _ = purge(self._parts, head)",
+        "mine = True",
+        (cut("sweep of a superseded", 0.2),),
+    ),
+    # the writer's life
+    Mutant("writer's life", _ATTEMPT + "_check_time", "self._life.is_over()", "False", (_LATE,)),
+    Mutant(
+        "discard", _ATTEMPT + "_discard", "remove_data(self._parts, head.tenant, head.space, written)", "pass", (_LATE,)
+    ),
+    Mutant("life of a reindex", "core.recovery.revector:write_again", "life.is_over()", "False"),
+    Mutant(
+        "row read again after a reindex",
+        "core.recovery.revector:write_again",
+        "now is not None and now.state == DocumentState.READY and now.attempt == head.attempt",
+        "True",
+    ),
+    # visible
+    Mutant(
+        "visible_last: keyed",
+        _SEARCH + "_State.hides",
+        "return not is_current(self.sources.get((match.collection_id, match.source_id)), match.chunk_id)",
+        "return False",
+        (cut("replace", 0.1),),
+    ),
+    Mutant(
+        "visible_last: unkeyed",
+        _SEARCH + "_State.hides",
+        "return not is_ready(head, match.chunk_id)",
+        "return False",
+        (cut("unkeyed", 0.2),),
+    ),
+    Mutant(
+        "visible: removed",
+        _SEARCH + "_State.hides",
+        "return document_id in self.marked",
+        "return False",
+        (_LATE, race("unkeyed", 40)),
+    ),
+    Mutant("search_again", _SEARCH + "search", "range(MAX_SEARCHES)", "range(1)", (race("retrieve 1"),)),
+    Mutant(
+        "search_again: when something was hidden",
+        _SEARCH + "search",
+        "again = one.hidden or",
+        "again =",
+        (race("retrieve 1"),),
+    ),
+    Mutant(
+        "refill without the hidden",
+        _SEARCH + "search",
+        "exclude_generations=sorted(hidden)",
+        "exclude_generations=[]",
+        (cut("replace", 0.2),),
+    ),
+    Mutant(
+        "refill with what came to serve",
+        _SEARCH + "search",
+        "or hidden.keys() & one.serving",
+        "",
+        (race("retrieve 10", 200),),
+    ),
+    Mutant(
+        "rows purged between two reads",
+        _SEARCH + "_search_once",
+        "_State.read(parts, tenant, missing) if missing else state",
+        "state",
+        (race("retrieve"),),
+    ),
+    Mutant(
+        "orphans of a closed collection",
+        _SEARCH + "_orphans",
+        "match.collection_id in active",
+        "True",
+        (race("delete collection | retrieve", 400),),
+    ),
+    Mutant("tenant of a match", _SEARCH + "_matches", "match.tenant != tenant", "False", (foreign,)),
+    # gates and counters
+    Mutant(
+        "gate: open",
+        _TRANSITIONS + "_gate",
+        'condition="opened = :true" if opened else "attribute_exists(pk)"',
+        'condition="attribute_exists(pk)"',
+        (race("delete collection"),),
+    ),
+    Mutant(
+        "gate: closed",
+        _DELETE + "delete_collection",
+        "settle(parts.clock, partial(parts.collections.close_gates, tenant, collection_id))",
+        "pass",
+        (race("delete collection"),),
+    ),
+    Mutant(
+        "counters: a swap",
+        _TRANSITIONS + "swap",
+        "counts = Counts(documents=1, chunks=chunk_count, working=-1)",
+        "counts = Counts(documents=1, chunks=chunk_count)",
+    ),
+    Mutant(
+        "counters: a replaced version", _TRANSITIONS + "swap", "chunk_count - read.current.chunk_count", "chunk_count"
+    ),
+    Mutant(
+        "counters: a removal",
+        _TRANSITIONS + "remove",
+        "counts = Counts(rows=-1, working=-int(head.state.in_progress))",
+        "counts = Counts(rows=-1)",
+    ),
+    Mutant(
+        "counters: the listing is behind",
+        _DELETE + "_empty",
+        "if not found:",
+        "if not found: return True\n        if not found:",
+        (race("listing lags"),),
+    ),
+    Mutant(
+        "last look at a collection", _DELETE + "_finish", "parts.clock.now() + parts.writer_life", "parts.clock.now()"
+    ),
+    Mutant("entries of a collection", _SWEEP + "_collection", "remove_entries(self._parts, row)", "pass"),
+    # deletes
+    Mutant(
+        "delete source: newer versions stay",
+        _DELETE + "delete_source",
+        "head.number < number and",
+        "",
+        (race("served: ingest"),),
+    ),
+    Mutant(
+        "delete source: what turned ready stays",
+        _DELETE + "_remove",
+        "settled is None or settled.state == DocumentState.READY",
+        "settled is None",
+    ),
+    Mutant("delete source: below its number", _PURGE + "_take_rows", "now.number >= below", "False"),
+    Mutant(
+        "delete source: as the row is now",
+        _DELETE + "_remove_current",
+        "found or Source(key=source.key, collection_id=source.collection_id)",
+        "found or source",
+        (race("delete source | delete collection", 100),),
+    ),
+    Mutant(
+        "delete document: the source forgets",
+        _DELETE + "_stop_serving",
+        "released = parts.transitions.forget(now, source)",
+        "released = []",
+        (cut("delete document", 0.2),),
+    ),
+    Mutant(
+        "delete: vectors",
+        _PURGE + "remove_data",
+        "vectors = parts.vector_store().delete(tenant, space, chunk_ids)",
+        "vectors = 0",
+        (cut("delete", 0.1),),
+    ),
+    Mutant(
+        "delete: chunk rows",
+        _PURGE + "remove_data",
+        "parts.documents.delete_chunks(tenant, chunk_ids)",
+        "pass",
+        (cut("delete", 0.1),),
+    ),
+    Mutant(
+        "purge: tried again", _PURGE + "_remove_rows", "raise  # something else of the transaction: try again", "pass"
+    ),
+    # collections
+    Mutant(
+        "a collection's writes are told apart",
+        "core.catalog.collections:CollectionService._update",
+        "max(self._parts.clock.now(), row.updated_at + timedelta(milliseconds=1))",
+        "self._parts.clock.now()",
+        (race("rename | describe"),),
+    ),
+    Mutant(
+        "a collection is written as it was read",
+        _COLLECTIONS + "update",
+        '"updated_at = :read AND #state = :active"',
+        '"#state = :active"',
+        (race("rename"),),
+    ),
+    Mutant(
+        "a collection that is being deleted is not changed",
+        _COLLECTIONS + "update",
+        " AND #state = :active",
+        "",
+        (race("delete collection | rename"), race("delete collection | describe")),
+    ),
+    Mutant(
+        "a name is freed",
+        _COLLECTIONS + "start_deleting",
+        "self._free_name(row),",
+        "",
+        (cut("delete collection", 0.05),),
+    ),
+    # reindex and reconcile
+    Mutant(
+        "reconcile: what is in progress stays",
+        "core.recovery.reconcile:_is_in_progress",
+        "head is not None and head.state.in_progress and head.attempt == chunk_id.attempt",
+        "False",
+        (race("reconcile"),),
+    ),
+    Mutant(
+        "reconcile: no gate has moved",
+        _COLLECTIONS + "correct",
+        'condition=" AND ".join(held)',
+        "condition=None",
+        (race("reconcile"),),
+    ),
+    Mutant(
+        "jobs: one worker",
+        "core.metadata.jobs:Jobs.put",
+        'condition="revision = :read" if job.revision > 1 else "attribute_not_exists(pk)"',
+        "condition=None",
+        (race("reindex"),),
+    ),
+)
+
+
+@contextmanager
+def switched_off(mutant: Mutant) -> Iterator[None]:
+    """The engine without a protection.
+
+    Raises:
+        LookupError: the piece of text is not there, or not once.
+    """
+    function = _function(mutant.where)
+    source = textwrap.dedent(inspect.getsource(function))
+    lines = source.splitlines(keepends=True)
+    while lines[0].startswith("@"):
+        lines.pop(0)
+    source = "".join(lines)
+    if source.count(mutant.old) != 1:
+        raise LookupError(f"{mutant.name}: {mutant.where} holds its text {source.count(mutant.old)} times")
+    names = dict(function.__globals__)
+    code = compile(
+        source.replace(mutant.old, mutant.new),
+        mutant.where,
+        "exec",
+        flags=__future__.annotations.compiler_flag,
+        dont_inherit=True,
+    )
+    exec(code, names)
+    original = function.__code__
+    function.__code__ = names[function.__name__].__code__
+    try:
+        yield
+    finally:
+        function.__code__ = original
+
+
+def _function(where: str) -> FunctionType:
+    module, _, path = where.partition(":")
+    found: Any = import_module(module)
+    for name in path.split("."):
+        found = inspect.getattr_static(found, name)
+    function = getattr(found, "__func__", found)
+    if not isinstance(function, FunctionType):
+        raise TypeError(f"{where} is no function")
+    return function
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a mutant: ``seen`` is the first broken promise; empty: it survived."""
+
+    name: str
+    seen: str
+
+
+def try_mutant(mutant: Mutant, options: Options, probes: Sequence[Probe] = EVERYTHING) -> Verdict:
+    """Runs proofs on the engine without a protection until one turns red."""
+    with switched_off(mutant):
+        for probe in (*mutant.probes, *probes):
+            try:
+                for tally in probe(options):
+                    if tally.problems:
+                        return Verdict(mutant.name, tally.broken[0])
+            except Exception as error:  # noqa: BLE001 - a proof that could not run has found nothing
+                print(f"{mutant.name}: {error!r}")
+    return Verdict(mutant.name, "")
+
+
+def _work(job: tuple[int, Options]) -> Verdict:
+    number, options = job
+    return try_mutant(MUTANTS[number], options)
+
+
+def prove(options: Options, tell: Callable[[str], None]) -> Report:
+    """Tries every mutant."""
+    jobs = [(number, options) for number in range(len(MUTANTS))]
+    verdicts = list(spread(_work, jobs, options.processes, tell))
+    return {
+        "tried": len(verdicts),
+        "killed": sum(bool(verdict.seen) for verdict in verdicts),
+        "survivors": [verdict.name for verdict in verdicts if not verdict.seen],
+        "broken": [],
+    }
+
+
+def held(report: Report) -> bool:
+    return not report["survivors"]
+
+
+if __name__ == "__main__":
+    main("mutants", prove, held=held)
