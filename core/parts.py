@@ -10,6 +10,7 @@ from core.metadata.candidates import Candidates
 from core.metadata.collections import Collections
 from core.metadata.documents import Documents
 from core.metadata.dynamo import Table
+from core.metadata.fields import Fields
 from core.metadata.jobs import Jobs
 from core.metadata.paging import PageTokens
 from core.metadata.rows import CollectionRow
@@ -62,6 +63,7 @@ class Parts:
         self.page_tokens = PageTokens(table)
         self.uploads = Uploads(table)
         self.jobs = Jobs(table)
+        self.fields = Fields(table)
         self.transitions = Transitions(table, clock, self.writer_life)
 
     @property

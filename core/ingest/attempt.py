@@ -9,6 +9,7 @@ from functools import partial
 from core.clock import Lifetime
 from core.embedding.types import Embedder, Vector
 from core.ingest.purge import purge, remove_data
+from core.metadata.documents import Standing
 from core.metadata.dynamo import ConditionFailed, settle
 from core.metadata.rows import CollectionRow, Head, Info, Source
 from core.model.chunk import Chunk
@@ -134,6 +135,8 @@ class Attempt:
         self._fire("ingest_chunked", chunks=len(chunks))
         self._heartbeat(reserve=len(chunks))
         self._reserved = len(chunks)
+        names = {name for chunk in chunks for name in chunk.attributes}
+        self._parts.fields.add(self._head.tenant, self._head.collection_id, names)
         return chunks
 
     def _embed(self, chunks: Sequence[Chunk]) -> list[Vector]:
@@ -152,7 +155,7 @@ class Attempt:
         self._stage = "write"
         head, key = self._head, self._plan.given.source_key
         records = [
-            VectorRecord(chunk.id, head.collection_id, head.source_id, key, chunk.text, vector)
+            VectorRecord(chunk.id, head.collection_id, head.source_id, key, chunk.text, vector, chunk.attributes)
             for chunk, vector in zip(chunks, vectors, strict=True)
             if chunk.id is not None
         ]
@@ -330,17 +333,26 @@ def failure_of(stage: str, error: Exception) -> Failure:
     return Failure(stage=stage, code="internal_error", detail=f"Internal error ({type(error).__name__})")
 
 
-def mark_failed(parts: Parts, head: Head, failure: Failure, cutoff: datetime | None = None) -> bool:
-    """One step of marking a document failed; whether this call did it.
+def mark_failed(
+    parts: Parts, head: Head, failure: Failure, cutoff: datetime | None = None, known: Standing | None = None
+) -> Head | None:
+    """One step of marking a document failed.
 
     Args:
         cutoff: only if there was no heartbeat since.
+        known: as it was read a short while ago; None: it is read now.
+
+    Returns:
+        The document as this call failed it; None when it was not this call.
+
+    Raises:
+        ConditionFailed, Conflict: it has changed since it was read; read it again.
     """
-    now, source = parts.documents.head_and_source(head)
+    now, source, holder = known or parts.documents.standings([head])[head.document_id]
     if now is None or not now.state.in_progress or now.attempt != head.attempt:
-        return False
+        return None
     if cutoff is not None and now.heartbeat > cutoff:
-        return False
-    released = parts.transitions.release(now, source, parts.documents.content_holder_of(now))
+        return None
+    released = parts.transitions.release(now, source, holder)
     parts.transitions.fail(now, failure, cutoff=cutoff, settled=released)
-    return True
+    return now

@@ -187,9 +187,9 @@ class Collections:
         self._table.batch_write(deletes=keys)
 
     def remove(self, row: CollectionRow) -> None:
-        """The gates and jobs, then the row: a crash between leaves the row, which is due again."""
+        """The gates, jobs and fields, then the row: a crash between leaves the row, which is due again."""
         jobs = [table.job(row.tenant, row.id, kind) for kind in JobKind]
-        self._table.batch_write(deletes=[*self._gates(row.tenant, row.id), *jobs])
+        self._table.batch_write(deletes=[*self._gates(row.tenant, row.id), *jobs, table.fields(row.tenant, row.id)])
         self._table.batch_write(deletes=[table.collection(row.tenant, row.id)])
 
 

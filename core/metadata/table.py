@@ -43,6 +43,11 @@ def gate(tenant: Tenant, collection_id: CollectionId, number: int) -> Key:
     return Key(f"T#{tenant}#C#{collection_id}#G#{number}", "GATE")
 
 
+def fields(tenant: Tenant, collection_id: CollectionId) -> Key:
+    """The names of the attributes that the collection's documents have carried."""
+    return Key(f"T#{tenant}#C#{collection_id}#F", "FIELDS")
+
+
 def head(tenant: Tenant, document_id: DocumentId) -> Key:
     return Key(f"T#{tenant}#D#{document_id}", "HEAD")
 

@@ -30,7 +30,7 @@ def write_again(parts: Parts, head: Head, source_key: str | None, chunks: Sequen
         part = chunks[start : start + EMBED_AT_ONCE]
         vectors = parts.embed(embedder, [chunk.text for chunk in part])
         records = [
-            VectorRecord(chunk.id, head.collection_id, head.source_id, source_key, chunk.text, vector)
+            VectorRecord(chunk.id, head.collection_id, head.source_id, source_key, chunk.text, vector, chunk.attributes)
             for chunk, vector in zip(part, vectors, strict=True)
             if chunk.id is not None
         ]

@@ -1,0 +1,71 @@
+"""The names of the attributes that documents of a collection have ever carried: what a filter may ask for."""
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+
+from core.metadata import table
+from core.metadata.dynamo import Action, Table, settle
+from core.model.errors import InvalidArgument
+from core.model.ids import CollectionId
+from core.model.tenant import Tenant
+
+MAX_FIELDS = 1000
+_REMEMBERED = 1024
+
+
+class Fields:
+    """One row a collection. Names are only ever added, so what has been read stays true and is remembered."""
+
+    def __init__(self, rows: Table) -> None:
+        self._table = rows
+        self._known: dict[tuple[Tenant, CollectionId], frozenset[str]] = {}
+
+    def add(self, tenant: Tenant, collection_id: CollectionId, names: Iterable[str]) -> None:
+        """Makes names known. Those that this process knows already cost nothing.
+
+        Raises:
+            InvalidArgument: the collection would have more than 1,000.
+        """
+        wanted = frozenset(names)
+        if not wanted <= self._known.get((tenant, collection_id), frozenset()):
+            settle(self._table.clock, partial(self._add, tenant, collection_id, wanted))
+
+    def _add(self, tenant: Tenant, collection_id: CollectionId, wanted: frozenset[str]) -> None:
+        key = table.fields(tenant, collection_id)
+        row = self._table.get(key) or {"names": [], "revision": 0}
+        known, revision = frozenset(row["names"]), row["revision"]
+        together = known | wanted
+        if len(together) > MAX_FIELDS:
+            raise InvalidArgument(
+                f"The documents of a collection have at most {MAX_FIELDS} names of attributes",
+                field="attributes",
+                limit=MAX_FIELDS,
+            )
+        if together != known:
+            self._table.write(
+                Action(
+                    key,
+                    put={"names": sorted(together), "revision": revision + 1},
+                    condition="revision = :read" if revision else "attribute_not_exists(pk)",
+                    values={"read": revision} if revision else {},
+                )
+            )
+        self._remember(tenant, collection_id, together)
+
+    def unknown(self, tenant: Tenant, collection_ids: Sequence[CollectionId], names: Iterable[str]) -> list[str]:
+        """Those of the names that no document of these collections ever carried, in order."""
+        missing = set(names)
+        for one in collection_ids:
+            missing -= self._known.get((tenant, one), frozenset())
+        if missing:
+            keys = {table.fields(tenant, one): one for one in collection_ids}
+            for key, row in self._table.batch_get(list(keys)).items():
+                known = frozenset(row["names"])
+                self._remember(tenant, keys[key], known)
+                missing -= known
+        return sorted(missing)
+
+    def _remember(self, tenant: Tenant, collection_id: CollectionId, names: frozenset[str]) -> None:
+        if len(self._known) >= _REMEMBERED:
+            self._known.clear()
+        self._known[tenant, collection_id] = names
