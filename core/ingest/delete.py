@@ -8,7 +8,7 @@ from typing import TypeVar
 from core.ingest.decide import Version, removal_number
 from core.ingest.purge import purge, remove_data, take
 from core.metadata import table
-from core.metadata.dynamo import settle
+from core.metadata.dynamo import ConditionFailed, settle
 from core.metadata.rows import CollectionRow, Head, Source
 from core.model.collection import CollectionState
 from core.model.document import DocumentState
@@ -98,6 +98,7 @@ def delete_source(parts: Parts, tenant: Tenant, source: Source, version: Version
     delete is success.
 
     Raises:
+        CollectionNotFound: it is being deleted.
         VersionConflict: the version is known as a content's.
         Unavailable: data could not be deleted; it is served no more, and the sweep goes on with it.
     """
@@ -127,7 +128,12 @@ def _remove_current(parts: Parts, tenant: Tenant, source: Source, version: Versi
     after = read.model_copy(update={"current": None, "current_number": number, "next_number": number + 1, "work": {}})
     if version is not None:
         after = after.model_copy(update={"seen": version.seen(number, None)})
-    parts.transitions.remove_source(tenant, read, after)
+    try:
+        parts.transitions.remove_source(tenant, read, after)
+    except ConditionFailed:
+        # In a collection that is being deleted, the current version's row can go before the source's.
+        parts.collection(tenant, source.collection_id)
+        raise
     return number if read.revision else EVERY_NUMBER
 
 

@@ -228,14 +228,14 @@ class IngestService:
                     head = self._renumber(plan, head, read, version)
                 return self._join(plan, head, info)
             if found and found[0][0].state != DocumentState.FAILED:
-                raise Conflict("the source has changed since it was read")
+                raise self._changed(plan)
         return self._begin_keyed(plan, read, version)
 
     def _unchanged(self, plan: Plan, read: Source, decision: Unchanged, version: Version | None) -> IngestResult:
         current = decision.current
         found = self._parts.documents.rows(plan.tenant, [current.document_id])
         if not found or found[0][0].state != DocumentState.READY:
-            raise Conflict("the source has changed since it was read")
+            raise self._changed(plan)
         head, info = found[0]
         if decision.renumber and version:
             self._renumber(plan, head, read, version)
@@ -253,6 +253,15 @@ class IngestService:
             state=head.state,
             unchanged=True,
         )
+
+    def _changed(self, plan: Plan) -> Conflict:
+        """What a source whose row and document do not agree is answered with: one of them was read too early.
+
+        Raises:
+            CollectionNotFound: it is being deleted, where documents go before sources.
+        """
+        self._parts.collection(plan.tenant, plan.given.collection_id)
+        return Conflict("the source has changed since it was read")
 
     def _renumber(self, plan: Plan, head: Head, read: Source, version: Version) -> Head:
         number = read.next_number
