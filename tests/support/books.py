@@ -3,10 +3,10 @@
 from collections import Counter, defaultdict
 
 from core.metadata.dynamo import Table
-from core.metadata.rows import ChunkRow, Gone, Head, reserved_chunk_ids
+from core.metadata.rows import ChunkRow, Gone, Head, Source, reserved_chunk_ids
 from core.metadata.table import Key, chunk
 from core.model.document import DocumentState
-from core.model.ids import ChunkId
+from core.model.ids import ChunkId, DocumentId
 from core.model.tenant import Tenant
 from tests.support.engines import World
 
@@ -16,6 +16,7 @@ class Books:
 
     Attributes:
         heads: every document's row.
+        sources: every source's row, by tenant.
         gates: sums of a collection's counters, by the partition's beginning.
         chunks: every chunk that has a row, by tenant.
         accounted: every chunk that a document serves or that a later cleaning knows of, by tenant.
@@ -25,6 +26,7 @@ class Books:
     def __init__(self, world: World) -> None:
         self._world = world
         self.heads: list[Head] = []
+        self.sources: list[tuple[Tenant, Source]] = []
         self.gates: dict[str, Counter[str]] = defaultdict(Counter)
         self.chunks: dict[Tenant, set[ChunkId]] = defaultdict(set)
         self.accounted: dict[Tenant, set[ChunkId]] = defaultdict(set)
@@ -40,6 +42,8 @@ class Books:
             self.accounted[head.tenant] |= set(head.chunk_ids())
             if head.state == DocumentState.READY:
                 self.served[head.tenant] |= set(head.served_chunk_ids())
+        elif key.sk == "SOURCE":
+            self.sources.append((Tenant(key.pk.split("#")[1]), Source.read(item)))
         elif key.sk.startswith("GONE#"):
             gone = Gone.read(item)
             tenant = Tenant(key.pk.split("#")[1])
@@ -56,6 +60,7 @@ class Books:
     def check(self) -> None:
         """Every counter equals a recount; no chunk and no vector is of anything unknown; what is served is whole."""
         self._check_counters()
+        self._check_sources()
         for tenant in {*self.chunks, *self.accounted}:
             stray = self.chunks[tenant] - self.accounted[tenant]
             assert not stray, f"chunk rows that no document and no mark knows: {sorted(stray)}"
@@ -73,6 +78,30 @@ class Books:
         for collection in {*self.gates, *recount}:
             counted, held = +recount[collection], {k: v for k, v in self.gates[collection].items() if v}
             assert held == counted, f"the gates of {collection} say {held}, its rows {dict(counted)}"
+
+    def _check_sources(self) -> None:
+        heads = {(head.tenant, head.document_id): head for head in self.heads}
+        current: set[tuple[Tenant, DocumentId]] = set()
+        for tenant, source in self.sources:
+            if not self._world.parts.is_active(tenant, source.collection_id):
+                continue  # nothing is served there, and the rest of the delete comes to it
+            if source.current is not None:
+                one = (tenant, source.current.document_id)
+                current.add(one)
+                head = heads.get(one)
+                assert head is not None, f"source {source.key!r} serves a document without a row"
+                assert head.state == DocumentState.READY, f"source {source.key!r} serves what is {head.state}"
+                assert (head.attempt, head.number) == (source.current.attempt, source.current_number)
+            for work in source.work.values():
+                head = heads.get((tenant, work.document_id))
+                alive = head is not None and head.state.in_progress
+                assert alive or work.number < source.current_number, f"source {source.key!r} works on what has ended"
+        ready = {one for one, head in heads.items() if head.state == DocumentState.READY and head.source_id is not None}
+        unserved = {one for one in ready - current if self._is_active(heads[one])}
+        assert not unserved, f"ready versions that no source serves: {sorted(unserved)}"
+
+    def _is_active(self, head: Head) -> bool:
+        return self._world.parts.is_active(head.tenant, head.collection_id)
 
     def _check_vectors(self, tenant: Tenant) -> None:
         space, store = self._world.embedder.space, self._world.vectors

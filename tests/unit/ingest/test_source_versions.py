@@ -144,6 +144,19 @@ def test_what_was_in_progress_before_a_renumbering_can_no_longer_win(
     check_books(world)
 
 
+def test_content_in_progress_below_a_renumbered_one_is_begun_anew(
+    world: World, recorder: Recorder, collection: Collection
+) -> None:
+    send(world, collection, "one", "1")
+    dead = die(world, recorder, collection, "two", source_key="a", source_version="2")
+    send(world, collection, "one", "3")
+    result = send(world, collection, "two", "4")
+    assert result.state == DocumentState.READY
+    assert result.document_id != dead, "its number is too low to win"
+    assert served(world, collection) == ["two"]
+    check_books(world)
+
+
 def test_a_higher_version_of_content_in_progress_renumbers_that(
     world: World, recorder: Recorder, collection: Collection
 ) -> None:

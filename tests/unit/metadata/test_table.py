@@ -43,6 +43,30 @@ def test_no_two_things_share_a_key(one: tuple[object, ...], other: tuple[object,
     assert (key_of(one) == key_of(other)) == (one == other)
 
 
+def test_no_two_of_many_neighbours_share_a_key() -> None:
+    both = [CollectionId.new(number, 0) for number in (1, 2)]
+    papers = [DocumentId.new(number, 0) for number in (1, 2)]
+    digests = ["0" * 64, "0" * 63 + "1"]
+    neighbours: list[tuple[object, ...]] = []
+    for tenant in (Tenant("a"), Tenant("A"), Tenant("a.b")):
+        neighbours += [(table.name, tenant, name) for name in ("a", "a#b", "COL#a", str(both[0]))]
+        for collection in both:
+            neighbours += [(table.collection, tenant, collection)]
+            neighbours += [(table.gate, tenant, collection, number) for number in range(table.GATES)]
+            neighbours += [(kind, tenant, collection, one) for kind in (table.source, table.content) for one in digests]
+            neighbours += [(table.version, tenant, collection, one, paper) for one in digests for paper in papers]
+            neighbours += [(table.job, tenant, collection, kind) for kind in ("reindex", "reconcile")]
+        for paper in papers:
+            neighbours += [(kind, tenant, paper) for kind in (table.head, table.info, table.gone)]
+            neighbours += [(table.gone, tenant, paper, attempt) for attempt in range(1, MAX_ATTEMPT + 1)]
+            neighbours += [
+                (table.chunk, tenant, ChunkId.of(paper, attempt, index))
+                for attempt in (1, 11, 15)
+                for index in (0, 1, 255, 256, 257, 65536, MAX_CHUNKS - 1)
+            ]
+    assert len({key_of(one) for one in neighbours}) == len(set(neighbours)) == len(neighbours)
+
+
 @given(things)
 def test_every_key_gives_its_tenant_back(thing: tuple[object, ...]) -> None:
     assert table.tenant_of(key_of(thing)) == thing[1]

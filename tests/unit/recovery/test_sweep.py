@@ -91,7 +91,10 @@ def test_a_document_that_was_never_more_than_pending_is_failed_as_well(world: Wo
     check_books(world)
 
 
-def test_a_heartbeat_between_the_listing_and_the_mark_wins(world: World, recorder: Recorder) -> None:
+@pytest.mark.parametrize("stalled_after", [None, timedelta(0), timedelta(days=-1)])
+def test_a_heartbeat_between_the_listing_and_the_mark_wins(
+    world: World, recorder: Recorder, stalled_after: timedelta | None
+) -> None:
     collection = world.collection()
     stalled = die(world, recorder, collection, "one", source_key="a")
     head = world.parts.documents.head(ACME, stalled)
@@ -102,11 +105,12 @@ def test_a_heartbeat_between_the_listing_and_the_mark_wins(world: World, recorde
     def beat_then_read(**arguments: object) -> object:
         world.dynamodb.get_item = read
         answer = read(**arguments)
+        world.clock.advance(1)
         world.parts.transitions.heartbeat(head)
         return answer
 
     world.dynamodb.get_item = beat_then_read
-    assert world.engine.recovery.sweep() == RecoveryResult()
+    assert world.engine.recovery.sweep(stalled_after) == RecoveryResult()
     assert world.engine.documents.get(ACME, stalled).state == DocumentState.PROCESSING
     assert world.vector_count() == 1, "and all its data is there"
     assert recorder.of("ingest_failed") == []

@@ -1,5 +1,7 @@
 """A search while a source is being replaced: one version in an answer, and never an empty one."""
 
+from typing import Any
+
 import pytest
 
 from core.model.collection import Collection
@@ -140,6 +142,18 @@ def test_a_document_deleted_during_a_search_is_no_orphan(
     result = ask(world)
     assert texts(result) == ["pale"]
     check_books(world)
+
+
+@pytest.mark.parametrize("fields", [{"source_key": "a"}, {}], ids=["keyed", "unkeyed"])
+def test_what_an_abandoned_attempt_wrote_is_not_found(
+    world: World, recorder: Recorder, collection: Collection, fields: dict[str, Any]
+) -> None:
+    die(world, recorder, collection, "red green", **fields)
+    world.clock.advance(16 * 60)
+    world.ingest(collection, "red green", **fields)
+    assert world.vector_count() == 2, "of both attempts"
+    result = ask(world)
+    assert [hit.chunk.id.attempt for hit in result.hits if hit.chunk.id] == [2]
 
 
 # -- orphans ------------------------------------------------------------------------------------------
