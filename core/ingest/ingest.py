@@ -268,7 +268,7 @@ class IngestService:
         seen = version.seen(number, head.content_hash)
         changes: dict[str, object] = {"next_number": number + 1, "seen": seen}
         if head.state == DocumentState.READY:
-            changes["current_number"] = number
+            changes |= {"current_number": number, "work": read.without_work_up_to(number)}
         else:
             work = read.work[head.fingerprint].model_copy(update={"number": number})
             changes["work"] = {**read.work, head.fingerprint: work}
