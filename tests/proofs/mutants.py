@@ -244,9 +244,7 @@ MUTANTS: tuple[Mutant, ...] = (
         '"SET updated_at = updated_at"',
         (race("versions"),),
     ),
-    Mutant(
-        "renumber: the source", _INGEST + "_renumber", 'changes["current_number"] = number', "pass", (race("versions"),)
-    ),
+    Mutant("renumber: the source", _INGEST + "_renumber", '"current_number": number, ', "", (race("versions"),)),
     Mutant(
         "version: lower ones come too late",
         "core.ingest.decide:decide",
@@ -351,8 +349,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "clean_again: as listed",
         "core.metadata.candidates:Candidates._leave",
-        'item is None or item.get("sweep_sk") != candidate.due',
-        "item is None",
+        'condition="sweep_sk = :due"',
+        'condition="attribute_exists(pk)"',
     ),
     Mutant("mark of an attempt", _TRANSITIONS + "claim", "self._put_gone(head, attempt=head.attempt),", "", (_LATE,)),
     Mutant("mark of a document", _TRANSITIONS + "remove", "self._put_gone(head, attempt=None),", "", (_LATE,)),
