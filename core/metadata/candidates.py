@@ -71,15 +71,14 @@ class Candidates:
         return settle(self._table.clock, partial(self._leave, candidate))
 
     def _leave(self, candidate: Candidate) -> bool:
-        item = self._table.get(candidate.key)
-        if item is None or item.get("sweep_sk") != candidate.due:
-            return False
-        self._table.write(
-            Action(
-                candidate.key,
-                update="REMOVE sweep_pk, sweep_sk",
-                condition="sweep_sk = :due",
-                values={"due": candidate.due},
-            )
+        leave = Action(
+            candidate.key,
+            update="REMOVE sweep_pk, sweep_sk",
+            condition="sweep_sk = :due",
+            values={"due": candidate.due},
         )
+        try:
+            self._table.write(leave)
+        except ConditionFailed:
+            return False
         return True

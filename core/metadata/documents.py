@@ -1,6 +1,7 @@
 """Rows of documents and sources, read; and their chunks, read, written and deleted."""
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from core.metadata import table
 from core.metadata.dynamo import Action, Table
@@ -9,6 +10,19 @@ from core.model.base import rfc3339
 from core.model.chunk import Chunk
 from core.model.ids import ChunkId, CollectionId, DocumentId
 from core.model.tenant import Tenant
+
+
+class Standing(NamedTuple):
+    """A document and what it holds.
+
+    Attributes:
+        source: of a document with a key.
+        holder: without a key: the document that holds its content.
+    """
+
+    head: Head | None
+    source: Source | None
+    holder: DocumentId | None
 
 
 class Documents:
@@ -51,6 +65,20 @@ class Documents:
             None if source is None else Source.read(source),
         )
 
+    def standings(self, heads: Sequence[Head]) -> dict[DocumentId, Standing]:
+        """Documents of any tenants and what they hold, as they are now, in one read."""
+        keys = {head.document_id: (table.head(head.tenant, head.document_id), _held(head)) for head in heads}
+        found = self._table.batch_get([key for pair in keys.values() for key in pair])
+        standings = {}
+        for head in heads:
+            item, held = (found.get(key) for key in keys[head.document_id])
+            standings[head.document_id] = Standing(
+                head=None if item is None else Head.read(item),
+                source=Source.read(held) if held and head.source_id is not None else None,
+                holder=DocumentId(held["document_id"]) if held and head.source_id is None else None,
+            )
+        return standings
+
     def gone(self, tenant: Tenant, document_id: DocumentId) -> bool:
         """Whether a mark says that a writer of the document may still live."""
         partition = table.head(tenant, document_id).pk
@@ -85,6 +113,10 @@ class Documents:
         found = self._table.batch_get([table.head(tenant, one) for one in document_ids])
         heads = (Head.read(item) for item in found.values())
         return {head.document_id: head for head in heads}
+
+    def heads_at(self, keys: Sequence[table.Key]) -> dict[table.Key, Head]:
+        """Documents of any tenants, for the sweep, which finds them by their keys."""
+        return {key: Head.read(item) for key, item in self._table.batch_get(keys).items()}
 
     def rows(self, tenant: Tenant, document_ids: Sequence[DocumentId]) -> list[tuple[Head, Info]]:
         """Documents that are there, in the order asked for."""
@@ -186,3 +218,9 @@ class Documents:
 
     def remove_mark(self, key: table.Key) -> None:
         self._table.batch_write(deletes=[key])
+
+
+def _held(head: Head) -> table.Key:
+    if head.source_id is None:
+        return table.content(head.tenant, head.collection_id, head.fingerprint)
+    return table.source(head.tenant, head.collection_id, head.source_id)

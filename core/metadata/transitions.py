@@ -266,8 +266,9 @@ class Transitions:
         }
         condition = _MINE
         if cutoff is not None:
-            condition += " AND heartbeat <= :cutoff"
-            values["cutoff"] = rfc3339(cutoff)
+            # Reserved as read: what is cleaned next is all that may have been written.
+            condition += " AND heartbeat <= :cutoff AND reserved = :reserved"
+            values |= {"cutoff": rfc3339(cutoff), "reserved": head.reserved}
         self._table.transact(
             [
                 Action(

@@ -2,23 +2,25 @@
 
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import islice
 
 from core.ingest.attempt import mark_failed
 from core.ingest.delete import delete_collection, remove_entries
 from core.ingest.purge import purge, remove_data
 from core.metadata import table
 from core.metadata.candidates import Candidate
-from core.metadata.dynamo import settle
+from core.metadata.documents import Standing
+from core.metadata.dynamo import ConditionFailed, Conflict, settle
 from core.metadata.jobs import JobKind
 from core.metadata.rows import Head
 from core.metadata.table import Key
 from core.model.collection import CollectionState
 from core.model.document import DocumentState, Failure
-from core.model.errors import IngestInterrupted, WeftError
-from core.model.ids import CollectionId, DocumentId
+from core.model.errors import IngestInterrupted, Unavailable, WeftError
+from core.model.ids import CollectionId
 from core.model.recovery import RecoveryResult
 from core.model.tenant import Tenant
 from core.parts import Parts
@@ -28,7 +30,7 @@ from core.recovery.reindex import ReindexService
 logger = logging.getLogger(__name__)
 
 BACK_OFF = timedelta(minutes=5)
-COUNT_LEFT = 1000
+LISTED_AT_ONCE = 1000
 TURN_S = 20.0
 
 FAILED = RecoveryResult(failed=1)
@@ -36,6 +38,8 @@ PURGED = RecoveryResult(purged=1)
 CLEANED = RecoveryResult(cleaned=1)
 ADVANCED = RecoveryResult(advanced=1)
 NOTHING = RecoveryResult()
+
+_NO_DOCUMENT = (table.COLLECTION_PREFIX, table.GONE_PREFIX, table.JOB_PREFIX)
 
 
 class RecoveryService:
@@ -62,7 +66,9 @@ class RecoveryService:
             Exception: the first failure, to delete for example, after the rest of the batch is done. What failed
                 is due again after a back-off.
         """
-        result, error, _ = self._sweep(self._cutoff(stalled_after), frozenset(), self._far())
+        cutoff = self._cutoff(stalled_after)
+        listed = self._listed(cutoff, self._parts.settings.sweep_size, frozenset())
+        result, error, _ = self._sweep(listed, cutoff, self._far())
         if error is not None:
             raise error
         return result
@@ -77,15 +83,14 @@ class RecoveryService:
             Exception: the first failure, after the rest is done.
         """
         total, first, taken = NOTHING, None, frozenset[Key]()
-        while self._parts.clock.monotonic() < deadline:
-            result, error, keys = self._sweep(self._cutoff(None), taken, deadline)
+        cutoff = self._cutoff(None)
+        while (listed := self._listed(cutoff, LISTED_AT_ONCE, taken)) and self._parts.clock.monotonic() < deadline:
+            result, error, keys = self._sweep(listed, cutoff, deadline)
             total, first, taken = _add(total, result), first or error, taken | keys
-            if not keys and not result.advanced:
-                break
-        left = self._parts.candidates.oldest(self._cutoff(None), self._parts.clock.now(), COUNT_LEFT, taken)
+            cutoff = self._cutoff(None)
         if first is not None:
             raise first
-        return total.model_copy(update={"left": len(left)})
+        return total.model_copy(update={"left": len(listed)})
 
     def start(self) -> None:
         """Starts the loop of a long-running host, when an interval is set; again while it runs does nothing."""
@@ -121,19 +126,20 @@ class RecoveryService:
     def _far(self) -> float:
         return self._parts.clock.monotonic() + self._parts.writer_life.total_seconds()
 
+    def _listed(self, cutoff: datetime, limit: int, taken: frozenset[Key]) -> list[Candidate]:
+        return self._parts.candidates.oldest(cutoff, self._parts.clock.now(), limit, taken)
+
     def _sweep(
-        self, cutoff: datetime, taken: frozenset[Key], deadline: float
+        self, candidates: Sequence[Candidate], cutoff: datetime, deadline: float
     ) -> tuple[RecoveryResult, Exception | None, frozenset[Key]]:
         result, first = NOTHING, None
-        size = self._parts.settings.sweep_size
-        candidates = self._parts.candidates.oldest(cutoff, self._parts.clock.now(), size, taken)
         done = set()
-        for candidate in candidates:
+        for candidate, known in self._known(candidates):
             if self._parts.clock.monotonic() >= deadline:
                 break
             done.add(candidate.key)
             try:
-                for one in self._handle(candidate, cutoff, deadline):
+                for one in self._handle(candidate, known, cutoff, deadline):
                     result = _add(result, one)
                     if one.advanced:  # long work has one turn after another
                         done.discard(candidate.key)
@@ -143,13 +149,33 @@ class RecoveryService:
                 self._postpone(candidate)
         return result, first, frozenset(done)
 
+    def _known(self, candidates: Sequence[Candidate]) -> Iterator[tuple[Candidate, Standing | None]]:
+        """Candidates, documents with their rows: read a batch at a time, shortly before their turn."""
+        left = iter(candidates)
+        while batch := list(islice(left, self._parts.settings.sweep_size)):
+            standings = self._read([one.key for one in batch if not one.key.sk.startswith(_NO_DOCUMENT)])
+            for candidate in batch:
+                yield candidate, standings.get(candidate.key)
+
+    def _read(self, keys: Sequence[Key]) -> dict[Key, Standing]:
+        """Documents by key; none when they cannot be read at once: then each is read by itself, and fails by itself."""
+        try:
+            heads = self._parts.documents.heads_at(keys)
+            standings = self._parts.documents.standings(list(heads.values()))
+        except Exception as error:  # noqa: BLE001 - met again, and raised, where its row has its turn
+            logger.warning("Rows could not be read at once: %s", type(error).__name__)
+            return {}
+        return {key: standings[head.document_id] for key, head in heads.items()}
+
     def _postpone(self, candidate: Candidate) -> None:
         try:
             self._parts.candidates.postpone(candidate, self._parts.clock.now() + BACK_OFF)
         except WeftError as error:
             logger.warning("A row could not be postponed: %s", error.code)
 
-    def _handle(self, candidate: Candidate, cutoff: datetime, deadline: float) -> Iterator[RecoveryResult]:
+    def _handle(
+        self, candidate: Candidate, known: Standing | None, cutoff: datetime, deadline: float
+    ) -> Iterator[RecoveryResult]:
         """Does what one row is due for, and yields what is done as soon as it is."""
         key = candidate.key
         tenant = table.tenant_of(key)
@@ -163,16 +189,16 @@ class RecoveryService:
         elif key.sk.startswith(table.JOB_PREFIX):
             yield self._job(tenant, key, turn)
         else:
-            yield from self._document(tenant, table.document_of(key), candidate, cutoff)
+            yield from self._document(tenant, candidate, known, cutoff)
 
     def _document(
-        self, tenant: Tenant, document_id: DocumentId, candidate: Candidate, cutoff: datetime
+        self, tenant: Tenant, candidate: Candidate, known: Standing | None, cutoff: datetime
     ) -> Iterator[RecoveryResult]:
-        head = self._parts.documents.head(tenant, document_id)
+        head = known.head if known else self._parts.documents.head(tenant, table.document_of(candidate.key))
         if head is None:
             return
         if head.state.in_progress:
-            yield from self._fail(head, cutoff)
+            yield from self._fail(head, known, cutoff)
         elif head.state == DocumentState.SUPERSEDED:
             mine, _ = purge(self._parts, head)
             yield PURGED if mine else NOTHING
@@ -181,9 +207,14 @@ class RecoveryService:
             settled = self._parts.candidates.settle(candidate, self._parts.clock.now())
             yield CLEANED if settled else NOTHING
 
-    def _fail(self, head: Head, cutoff: datetime) -> Iterator[RecoveryResult]:
+    def _fail(self, head: Head, known: Standing | None, cutoff: datetime) -> Iterator[RecoveryResult]:
         failure = Failure(stage="recovery", code=IngestInterrupted.code, detail=IngestInterrupted().detail)
-        if not settle(self._parts.clock, partial(mark_failed, self._parts, head, failure, cutoff)):
+        step = partial(mark_failed, self._parts, head, failure, cutoff)
+        try:
+            failed = step(known)
+        except (ConditionFailed, Conflict, Unavailable):
+            failed = settle(self._parts.clock, step)
+        if failed is None:
             return
         yield FAILED
         self._parts.extensions.fire(
@@ -193,9 +224,7 @@ class RecoveryService:
             document_id=head.document_id,
             failure=failure,
         )
-        failed = self._parts.documents.head(head.tenant, head.document_id)
-        if failed is not None:
-            self._clean(failed)
+        self._clean(failed)
 
     def _clean(self, head: Head) -> None:
         remove_data(self._parts, head.tenant, head.space, head.chunk_ids())

@@ -41,11 +41,12 @@ class MemoryDynamoDB:
 
     Attributes:
         watch: called under the lock with the state before and the state after each write.
-        lag: seconds by which the indexes are behind.
+        lag: seconds by which the indexes are behind; at most as far as ``states_kept`` states reach back.
     """
 
-    def __init__(self, now: Callable[[], float] = lambda: 0.0) -> None:
+    def __init__(self, now: Callable[[], float] = lambda: 0.0, states_kept: int = STATES_KEPT) -> None:
         self._now = now
+        self._states_kept = states_kept
         self._lock = threading.RLock()
         self._states: list[tuple[float, Items]] = [(now(), {})]
         self._indexed: dict[int, tuple[Items, dict[str, dict[str, list[Item]]]]] = {}
@@ -184,8 +185,8 @@ class MemoryDynamoDB:
             else:
                 items[key] = after
         self._states.append((self._now(), items))
-        if len(self._states) > STATES_KEPT:
-            del self._states[: STATES_KEPT // 2]
+        if len(self._states) > self._states_kept:
+            del self._states[: -(self._states_kept + 1) // 2]
         self._indexed = {place: known for place, known in self._indexed.items() if known[0] is before and self.lag}
         if self.watch is not None:
             self.watch(before, items)

@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from botocore.exceptions import ReadTimeoutError
 
 from core.metadata import table
 from core.metadata.dynamo import Action
@@ -100,16 +101,16 @@ def test_a_heartbeat_between_the_listing_and_the_mark_wins(
     head = world.parts.documents.head(ACME, stalled)
     assert head is not None
     world.clock.advance(STALLED_S + 1)
-    read = world.dynamodb.get_item
+    read = world.dynamodb.batch_get_item
 
     def beat_then_read(**arguments: object) -> object:
-        world.dynamodb.get_item = read
+        world.dynamodb.batch_get_item = read
         answer = read(**arguments)
         world.clock.advance(1)
         world.parts.transitions.heartbeat(head)
         return answer
 
-    world.dynamodb.get_item = beat_then_read
+    world.dynamodb.batch_get_item = beat_then_read
     assert world.engine.recovery.sweep(stalled_after) == RecoveryResult()
     assert world.engine.documents.get(ACME, stalled).state == DocumentState.PROCESSING
     assert world.vector_count() == 1, "and all its data is there"
@@ -117,20 +118,57 @@ def test_a_heartbeat_between_the_listing_and_the_mark_wins(
     check_books(world)
 
 
+def test_a_heartbeat_between_the_read_and_the_mark_wins(world: World, recorder: Recorder) -> None:
+    collection = world.collection()
+    stalled = die(world, recorder, collection, "one", source_key="a")
+    head = world.parts.documents.head(ACME, stalled)
+    assert head is not None
+    world.clock.advance(STALLED_S + 1)
+    write = world.dynamodb.transact_write_items
+
+    def beat_then_write(**arguments: object) -> object:
+        world.dynamodb.transact_write_items = write
+        world.clock.advance(1)
+        world.parts.transitions.heartbeat(head)
+        return write(**arguments)
+
+    world.dynamodb.transact_write_items = beat_then_write
+    assert world.engine.recovery.sweep() == RecoveryResult()
+    assert world.engine.documents.get(ACME, stalled).state == DocumentState.PROCESSING
+    assert world.vector_count() == 1, "and all its data is there"
+    check_books(world)
+
+
+def test_rows_that_cannot_be_read_at_once_are_read_one_by_one(world: World, recorder: Recorder) -> None:
+    collection = world.collection()
+    for number in range(3):
+        die(world, recorder, collection, f"content {number}", source_key=str(number))
+    world.clock.advance(STALLED_S + 1)
+    read = world.dynamodb.batch_get_item
+
+    def fail_once(**arguments: object) -> object:
+        world.dynamodb.batch_get_item = read
+        raise ReadTimeoutError(endpoint_url="loopback")
+
+    world.dynamodb.batch_get_item = fail_once
+    assert world.engine.recovery.sweep() == RecoveryResult(failed=3)
+    check_books(world)
+
+
 def test_of_two_sweeps_that_list_one_document_one_counts_it(world: World, recorder: Recorder) -> None:
     collection = world.collection()
     die(world, recorder, collection, "one", source_key="a")
     world.clock.advance(STALLED_S + 1)
-    read = world.dynamodb.get_item
+    read = world.dynamodb.batch_get_item
     others: list[RecoveryResult] = []
 
     def sweep_then_read(**arguments: object) -> object:
-        world.dynamodb.get_item = read
+        world.dynamodb.batch_get_item = read
         answer = read(**arguments)
         others.append(world.engine.recovery.sweep())
         return answer
 
-    world.dynamodb.get_item = sweep_then_read
+    world.dynamodb.batch_get_item = sweep_then_read
     mine = world.engine.recovery.sweep()
     assert [one.failed for one in (*others, mine)] == [1, 0]
     assert len(recorder.of("ingest_failed")) == 1
