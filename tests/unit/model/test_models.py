@@ -118,7 +118,7 @@ def test_a_page_has_1_to_100_items(limit: int) -> None:
         {"collections": []},
         {"collections": [CollectionId.new(1, 1), CollectionId.new(2, 2)]},
         {"collections": ["doc_01kdvdna00fggt57vfqvc2r1yd"]},
-        {"filter": {}},
+        {"fitler": {}},
     ],
 )
 def test_a_question_with_an_unknown_strategy_or_option_is_refused(fields: dict[str, object]) -> None:
