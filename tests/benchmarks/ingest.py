@@ -13,6 +13,8 @@ from tests.benchmarks.workbench import TENANT, Workbench, workbench
 from tests.support.command import finish, parser
 
 CHUNKS = 10
+OTHERS = 20
+"""Documents beside the measured one, so that the hits come from several, as they do in use."""
 
 
 def main() -> None:
@@ -56,9 +58,12 @@ def units(bench: Workbench) -> dict[str, Any]:
     for name, text in zip(("ingest_10_chunks", "replace_10_chunks"), _of_ten_chunks(bench, collection), strict=True):
         result, costs[name] = bench.metered(partial(bench.ingest, collection, text))
         assert result.chunk_count == CHUNKS, "the ingest that is measured has ten chunks"
+    for text in itertools.islice(readmes(), OTHERS):
+        bench.ingest(collection, text)
     query = RetrieveQuery(query="How is an item written?", collections=[collection.id], top_k=10)
     found, retrieved = bench.metered(partial(bench.engine.retrieve, TENANT, query))
     assert len(found.hits) == CHUNKS, "the retrieve that is measured has ten hits"
+    retrieved["documents"] = len({hit.chunk.document_id for hit in found.hits})
     return {**costs, "retrieve_top_10": retrieved}
 
 
