@@ -153,6 +153,7 @@ class Documents:
         *,
         after: DocumentId | None = None,
         descending: bool = False,
+        limit: int | None = None,
     ) -> Iterator[DocumentId]:
         """Documents of a collection, or of the tenant, by time of creation. Eventually consistent."""
         if collection_id is None:
@@ -162,7 +163,7 @@ class Documents:
         start = None
         if after is not None:
             start = {**key(tenant, after)._asdict(), **table.listing(partition, after)}
-        rows = self._table.query_index(table.LISTING, partition, after=start, descending=descending)
+        rows = self._table.query_index(table.LISTING, partition, after=start, descending=descending, limit=limit)
         return (DocumentId(row["listing_sk"]) for row in rows)
 
     # -- chunks ------------------------------------------------------------------------------------

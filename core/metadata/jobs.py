@@ -6,7 +6,7 @@ from functools import partial
 
 from core.metadata import table
 from core.metadata.dynamo import Action, ConditionFailed, Table, settle
-from core.metadata.rows import Row
+from core.metadata.rows import Counts, Row
 from core.model.base import Timestamp
 from core.model.ids import CollectionId
 from core.model.tenant import Tenant
@@ -19,6 +19,20 @@ class JobKind(StrEnum):
     RECONCILE = "reconcile"
 
 
+class Recount(Row):
+    """A count of a collection's documents that is under way.
+
+    Attributes:
+        gates: as they were before it began.
+        counts: what it has come to so far.
+        again: whether it is the second one.
+    """
+
+    gates: list[Counts]
+    counts: Counts = Counts()
+    again: bool = False
+
+
 class Job(Row):
     """``T#tenant#C#col#J`` / ``JOB#kind``.
 
@@ -28,6 +42,7 @@ class Job(Row):
         lease_until: until then nobody else takes it.
         phase, position: where the next slice goes on; no position: at the phase's start.
         counts: what has been done since it began.
+        recount: of a reconcile, while it counts.
         finished: whether it has come to its end.
     """
 
@@ -40,6 +55,7 @@ class Job(Row):
     phase: str
     position: str | None = None
     counts: dict[str, int] = {}
+    recount: Recount | None = None
     finished: bool = False
     started_at: Timestamp
     updated_at: Timestamp

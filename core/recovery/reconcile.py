@@ -1,18 +1,17 @@
 """Reconcile: rows and vectors of a collection are compared in both directions, and what disagrees is repaired.
 
 From the rows: chunks of served documents without a vector are embedded again. From the vectors: those without a row
-that is served, or that an ingest is working on, are removed. Then the counters: they are corrected when two recounts,
-with a pause between for the listing to catch up, agree and no gate has moved meanwhile.
+that is served, or that an ingest is working on, are removed. Then the counters: they are corrected when a second
+recount, after a pause for the listing to catch up, still disagrees and no gate has moved since before the first.
 """
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
-from itertools import islice
 
 from core.clock import Lifetime
 from core.metadata.collections import total
 from core.metadata.dynamo import ConditionFailed, Conflict
-from core.metadata.jobs import Job, JobKind
+from core.metadata.jobs import Job, JobKind, Recount
 from core.metadata.rows import Counts, Head
 from core.model.collection import VectorSpace
 from core.model.document import DocumentState
@@ -21,10 +20,11 @@ from core.model.recovery import ReconcileReport
 from core.model.tenant import Tenant
 from core.parts import Parts
 from core.recovery.jobs import is_leased, work
+from core.recovery.pieces import Piece, next_pieces
 from core.recovery.revector import write_again
 
-DOCUMENTS_AT_ONCE = 50
-VECTORS_AT_ONCE = 500
+CHUNKS_AT_ONCE = 500
+DOCUMENTS_AT_ONCE = 500
 LISTING_LAG_S = 5.0
 
 
@@ -66,29 +66,25 @@ class ReconcileService:
 
     def _rows(self, job: Job) -> Job:
         parts = self._parts
-        after = None if job.position is None else DocumentId(job.position)
-        listed = parts.documents.listed(job.tenant, job.collection_id, after=after)
-        batch = list(islice(listed, DOCUMENTS_AT_ONCE))
         life = Lifetime(parts.clock, parts.writer_life)
-        ready = [pair for pair in parts.documents.rows(job.tenant, batch) if pair[0].state == DocumentState.READY]
-        ids = [one for head, _ in ready for one in head.served_chunk_ids()]
+        pieces, position = next_pieces(parts, job, CHUNKS_AT_ONCE)
+        ids = [one for piece in pieces for one in piece.chunk_ids]
         there = parts.vector_store().present(job.tenant, self._space(job), ids)
         rows = parts.documents.chunks_there(job.tenant, ids)
-        for head, info in ready:
-            expected = head.served_chunk_ids()
-            missing = [one for one in expected if one in rows and one not in there]
-            lost = [one for one in expected if one not in rows]
+        for piece in pieces:
+            missing = [one for one in piece.chunk_ids if one in rows and one not in there]
+            lost = [one for one in piece.chunk_ids if one not in rows]
             if missing:
-                job = job.plus(embedded_again=self._embed_again(head, info.source_key, missing, life))
-            if lost and self._still_ready(head):
+                job = job.plus(embedded_again=self._embed_again(piece, missing, life))
+            if lost and self._still_ready(piece.head):
                 job = job.plus(lost=len(lost))
         job = job.plus(chunks=len(rows))
-        return job.at("rows", batch[-1]) if len(batch) == DOCUMENTS_AT_ONCE else job.at("vectors")
+        return job.at("vectors") if position is None else job.at("rows", position)
 
-    def _embed_again(self, head: Head, source_key: str | None, missing: Sequence[ChunkId], life: Lifetime) -> int:
-        found = self._parts.documents.chunks(head.tenant, missing)
+    def _embed_again(self, piece: Piece, missing: Sequence[ChunkId], life: Lifetime) -> int:
+        found = self._parts.documents.chunks(piece.head.tenant, missing)
         chunks = [found[one] for one in missing if one in found]
-        return len(chunks) if write_again(self._parts, head, source_key, chunks, life) else 0
+        return len(chunks) if write_again(self._parts, piece.head, piece.info.source_key, chunks, life) else 0
 
     def _still_ready(self, head: Head) -> bool:
         now = self._parts.documents.head(head.tenant, head.document_id)
@@ -101,12 +97,12 @@ class ReconcileService:
         space = self._space(job)
         after = None if job.position is None else ChunkId(job.position)
         store = parts.vector_store()
-        ids = store.scan(job.tenant, space, job.collection_id, after, VECTORS_AT_ONCE)
+        ids = store.scan(job.tenant, space, job.collection_id, after, CHUNKS_AT_ONCE)
         removed = self._without_row(job.tenant, ids)
         if removed:
             store.delete(job.tenant, space, removed)
         job = job.plus(vectors=len(ids), removed=len(removed))
-        return job.at("vectors", ids[-1]) if len(ids) == VECTORS_AT_ONCE else job.at("counters")
+        return job.at("vectors", ids[-1]) if len(ids) == CHUNKS_AT_ONCE else job.at("counters")
 
     def _space(self, job: Job) -> VectorSpace:
         row = self._parts.collection(job.tenant, job.collection_id)
@@ -123,32 +119,31 @@ class ReconcileService:
     # -- the counters ------------------------------------------------------------------------------
 
     def _counters(self, job: Job) -> Job:
-        corrected = self._correct(job)
-        return job.plus(counters_corrected=corrected).model_copy(update={"finished": True})
-
-    def _correct(self, job: Job) -> int:
         parts = self._parts
-        gates = parts.collections.gates(job.tenant, job.collection_id)
-        if self._recount(job) == total(gates):
-            return 0
-        parts.clock.sleep(LISTING_LAG_S)
-        again = parts.collections.gates(job.tenant, job.collection_id)
-        counted = self._recount(job)
-        if again != gates or counted == total(gates):
-            return 0  # something moved: the next run looks again
+        recount = job.recount or Recount(gates=parts.collections.gates(job.tenant, job.collection_id))
+        after = None if job.position is None else DocumentId(job.position)
+        listed = list(parts.documents.listed(job.tenant, job.collection_id, after=after, limit=DOCUMENTS_AT_ONCE))
+        counts = _plus(recount.counts, parts.documents.heads(job.tenant, listed).values())
+        recount = recount.model_copy(update={"counts": counts})
+        if len(listed) == DOCUMENTS_AT_ONCE:
+            return job.at("counters", listed[-1]).model_copy(update={"recount": recount})
+        return self._compare(job, recount)
+
+    def _compare(self, job: Job, recount: Recount) -> Job:
+        """A count has come to its end. When gates have moved since the first began, the next run looks again."""
+        gates = self._parts.collections.gates(job.tenant, job.collection_id)
+        ended = job.model_copy(update={"recount": None, "finished": True})
+        if recount.counts == total(gates) or recount.gates != gates:
+            return ended
+        if not recount.again:
+            self._parts.clock.sleep(LISTING_LAG_S)
+            again = Recount(gates=gates, again=True)
+            return job.at("counters").model_copy(update={"recount": again})
         try:
-            parts.collections.correct(job.tenant, job.collection_id, again, counted)
+            self._parts.collections.correct(job.tenant, job.collection_id, gates, recount.counts)
         except (ConditionFailed, Conflict):
-            return 0
-        return 1
-
-    def _recount(self, job: Job) -> Counts:
-        parts = self._parts
-        listed = parts.documents.listed(job.tenant, job.collection_id)
-        counts = Counts()
-        while batch := list(islice(listed, DOCUMENTS_AT_ONCE)):
-            counts = _plus(counts, parts.documents.heads(job.tenant, batch).values())
-        return counts
+            return ended
+        return ended.plus(counters_corrected=1)
 
 
 def new_reconcile(tenant: Tenant, collection_id: CollectionId, now: datetime, revision: int = 0) -> Job:

@@ -1,20 +1,20 @@
 """Reindex: every ready document's chunks are embedded again, and its vectors replaced in turn."""
 
-from itertools import islice
+from functools import partial
 
 from core.clock import Lifetime
 from core.metadata.jobs import Job, JobKind
-from core.metadata.rows import CollectionRow, Head
-from core.model.document import DocumentState
+from core.metadata.rows import CollectionRow
 from core.model.errors import InvalidArgument, ReindexNotFound
-from core.model.ids import CollectionId, DocumentId
+from core.model.ids import CollectionId
 from core.model.recovery import ReindexProgress
 from core.model.tenant import Tenant
 from core.parts import Parts
 from core.recovery.jobs import is_leased, work
+from core.recovery.pieces import next_pieces
 from core.recovery.revector import write_again
 
-PAGE = 10
+CHUNKS_AT_ONCE = 256
 
 
 class ReindexService:
@@ -63,10 +63,10 @@ class ReindexService:
             self._work(job, deadline)
 
     def _work(self, job: Job, deadline: float) -> Job:
-        done = work(self._parts, job, self._page, deadline)
-        if done.finished and not job.finished:
-            self._parts.extensions.fire("reindex_completed", tenant=job.tenant, collection_id=job.collection_id)
-        return done
+        hook = partial(
+            self._parts.extensions.fire, "reindex_completed", tenant=job.tenant, collection_id=job.collection_id
+        )
+        return work(self._parts, job, self._page, deadline, on_finished=hook)
 
     def _check_embedder(self, row: CollectionRow) -> None:
         space = self._parts.embedder(row.embedding_model).space
@@ -91,25 +91,17 @@ class ReindexService:
         )
 
     def _page(self, job: Job) -> Job:
-        """One step: the next documents of the listing."""
-        parts = self._parts
-        after = None if job.position is None else DocumentId(job.position)
-        listed = parts.documents.listed(job.tenant, job.collection_id, after=after)
-        batch = list(islice(listed, PAGE))
-        life = Lifetime(parts.clock, parts.writer_life)
-        for head, info in parts.documents.rows(job.tenant, batch):
-            if head.state == DocumentState.READY:
-                chunks = self._document(head, info.source_key, life)
-                job = job.plus(documents=1, chunks=chunks) if chunks else job
-        if len(batch) < PAGE:
+        """One step: the next chunks."""
+        life = Lifetime(self._parts.clock, self._parts.writer_life)
+        pieces, position = next_pieces(self._parts, job, CHUNKS_AT_ONCE)
+        for piece in pieces:
+            found = self._parts.documents.chunks(job.tenant, piece.chunk_ids)
+            chunks = [found[one] for one in piece.chunk_ids if one in found]
+            if write_again(self._parts, piece.head, piece.info.source_key, chunks, life):
+                job = job.plus(documents=int(piece.last), chunks=len(chunks))
+        if position is None:
             return job.model_copy(update={"finished": True})
-        return job.at("documents", batch[-1])
-
-    def _document(self, head: Head, source_key: str | None, life: Lifetime) -> int:
-        ids = head.served_chunk_ids()
-        chunks = self._parts.documents.chunks(head.tenant, ids)
-        ready = write_again(self._parts, head, source_key, [chunks[one] for one in ids if one in chunks], life)
-        return len(chunks) if ready else 0
+        return job.at("documents", position)
 
 
 def _progress(job: Job) -> ReindexProgress:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from core.clock import Lifetime
+from core.metadata.jobs import TakenOverError
 from core.metadata.rows import Head
 from core.model.chunk import Chunk
 from core.model.document import DocumentState
@@ -23,6 +24,7 @@ def write_again(parts: Parts, head: Head, source_key: str | None, chunks: Sequen
 
     Raises:
         NotConfigured: the embedder that the collection records is not there.
+        TakenOverError: the writer's life is over, and its lease with it: another worker goes on from where it was.
     """
     embedder = parts.embedder(head.embedding_model)
     store = parts.vector_store()
@@ -35,7 +37,7 @@ def write_again(parts: Parts, head: Head, source_key: str | None, chunks: Sequen
             if chunk.id is not None
         ]
         if life.is_over():
-            return False
+            raise TakenOverError
         store.write(head.tenant, head.space, records)
     now = parts.documents.head(head.tenant, head.document_id)
     if now is not None and now.state == DocumentState.READY and now.attempt == head.attempt:
