@@ -88,6 +88,14 @@ class Settings(Model):
     def _empty_is_absent(cls, values: dict[str, str]) -> dict[str, str]:
         return {name: value for name, value in values.items() if value != "" or name not in cls.model_fields}
 
+    @model_validator(mode="after")
+    def _opensearch_is_whole(self) -> Self:
+        if self.vectors == "opensearch" and not self.opensearch_url:
+            raise ValueError("WEFT_VECTORS=opensearch needs WEFT_OPENSEARCH_URL")
+        if self.opensearch_auth == "aoss" and self.opensearch_dialect != "serverless":
+            raise ValueError("WEFT_OPENSEARCH_AUTH=aoss goes with WEFT_OPENSEARCH_DIALECT=serverless")
+        return self
+
     @classmethod
     def read(cls, environ: Mapping[str, str]) -> Self:
         """The settings of an environment.

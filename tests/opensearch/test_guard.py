@@ -120,6 +120,7 @@ MUTANTS: dict[str, Callable[[Json], object]] = {
     "a query string": also({"query_string": {"query": "tenant_id:theirs"}}),
     "a clause on tenants": also({"terms": {"tenant_id": ["theirs"]}}),
     "a clause on tenants, deeper": also({"bool": {"should": [{"terms": {"tenant_id": ["theirs"]}}]}}),
+    "a must, deeper": also({"bool": {"must": [{"terms": {"chunk_id": []}}]}}),
     "terms of another's document": also({"terms": {"chunk_id": {"index": "i", "id": "theirs~c", "path": "chunk_id"}}}),
     "what joins": also({"has_child": {"type": "t", "query": ANYONE}}),
     "a global count": lambda body: body.update(aggs={"all": {"global": {}}}),

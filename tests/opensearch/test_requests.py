@@ -155,7 +155,7 @@ class TestWriting:
         operations = [Operation(str(place), {"text": "x" * size}) for place, size in enumerate(sizes)]
         made = list(batches(operations))
         assert [operation for batch in made for operation in batch] == operations
-        assert all(sum(len(operation.encoded()) for operation in batch) <= MAX_BULK_BYTES for batch in made)
+        assert all(sum(len(operation.encoded) for operation in batch) <= MAX_BULK_BYTES for batch in made)
 
     def test_a_batch_has_a_bounded_number_of_operations(self) -> None:
         made = list(batches([deleting(TENANT, chunk_id(index)) for index in range(2 * MAX_BULK_ITEMS + 1)]))

@@ -155,7 +155,7 @@ class Client:
         tries = _Tries(self._clock, WRITE)
         open_ = list(range(len(operations)))
         while open_ and tries.next():
-            body = b"".join(operations[place].encoded() for place in open_)
+            body = b"".join(operations[place].encoded for place in open_)
             answer = self._try("POST", f"/{index}/_bulk", tries, params=params, body=body)
             if answer is None:
                 continue

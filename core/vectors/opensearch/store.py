@@ -181,7 +181,13 @@ class OpenSearchVectorStore:
         found = self._client.index(alias)
         if found is None:
             name = f"{alias}-1"
-            self._client.create_index(name, definition(self._options, space))
+            try:
+                self._client.create_index(name, definition(self._options, space))
+            except Refusal as refusal:
+                raise ConfigurationError(
+                    f"OpenSearch does not make the index {name} ({refusal.kind}): it needs the k-NN plugin, and "
+                    "WEFT_OPENSEARCH_DIALECT says whether it is a domain or a NextGen collection"
+                ) from refusal
             found = self._client.index(alias) or self._client.index(name)
         if found is None:
             raise Unavailable("The vector index is being made")

@@ -5,6 +5,7 @@ import math
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from core.embedding.types import Vector
 from core.model.collection import VectorSpace
@@ -19,13 +20,14 @@ MAX_BULK_BYTES = 4 * 1024 * 1024
 MAX_BULK_ITEMS = 1_000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Operation:
-    """One record to write, or to delete when it has no fields."""
+    """One record to write, or to delete when it has no fields. Neither is changed once it is made."""
 
     id: str
     fields: Json | None
 
+    @cached_property
     def encoded(self) -> bytes:
         """Its lines in a bulk request."""
         lines = [{"delete" if self.fields is None else "index": {"_id": self.id}}]
@@ -88,7 +90,7 @@ def batches(operations: Sequence[Operation]) -> Iterator[list[Operation]]:
     batch: list[Operation] = []
     size = 0
     for operation in operations:
-        length = len(operation.encoded())
+        length = len(operation.encoded)
         if batch and (size + length > MAX_BULK_BYTES or len(batch) == MAX_BULK_ITEMS):
             yield batch
             batch, size = [], 0
