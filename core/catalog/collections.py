@@ -120,7 +120,7 @@ class CollectionService:
         query = {"list": "collections", "name": name, "contains": name_contains, "order": page.order}
         after = None
         if page.token is not None:
-            after = self._parts.page_tokens.read(tenant, query, page.token)
+            after = CollectionId(self._parts.page_tokens.read(tenant, query, page.token))
         found = []
         for row in self._matching(tenant, name, name_contains, after, page.order):
             found.append(row)
@@ -141,7 +141,7 @@ class CollectionService:
         tenant: Tenant,
         name: str | None,
         name_contains: str | None,
-        after: str | None,
+        after: CollectionId | None,
         order: Order,
     ) -> Iterator[CollectionRow]:
         rows = self._parts.collections.all(tenant, after=after, descending=order == Order.NEWEST)

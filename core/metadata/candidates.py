@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from core.metadata import table
 from core.metadata.dynamo import Action, ConditionFailed, Conflict, Table, settle
-from core.metadata.table import SWEEP_SHARDS, Key
+from core.metadata.table import Key
 
 
 class Candidate(NamedTuple):
@@ -33,9 +33,9 @@ class Candidates:
     def oldest(self, cutoff: datetime, now: datetime, limit: int, without: frozenset[Key]) -> list[Candidate]:
         """At most ``limit`` rows stalled since before ``cutoff`` or due before ``now``, oldest first."""
         found: list[Candidate] = []
-        for shard in range(SWEEP_SHARDS):
+        for shard in table.sweep_shards():
             for between in (("S#", table.stalled_since(cutoff)), ("D#", table.due_at(now))):
-                found += self._shard(f"SWEEP#{shard}", between, limit, without)
+                found += self._shard(shard, between, limit, without)
         return heapq.nsmallest(limit, found)
 
     def _shard(self, shard: str, between: tuple[str, str], limit: int, without: frozenset[Key]) -> list[Candidate]:

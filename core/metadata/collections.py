@@ -64,10 +64,14 @@ class Collections:
         item = self._table.get(table.name(tenant, name))
         return None if item is None else CollectionId(item["collection_id"])
 
-    def all(self, tenant: Tenant, *, after: str | None = None, descending: bool = False) -> Iterator[CollectionRow]:
+    def all(
+        self, tenant: Tenant, *, after: CollectionId | None = None, descending: bool = False
+    ) -> Iterator[CollectionRow]:
         """A tenant's collections by time of creation, beyond the one whose ID is ``after``."""
-        start = None if after is None else f"{table.COLLECTION_PREFIX}{after}"
-        rows = self._table.query(f"T#{tenant}", prefix=table.COLLECTION_PREFIX, after=start, descending=descending)
+        start = None if after is None else table.collection(tenant, after).sk
+        rows = self._table.query(
+            table.collections(tenant), prefix=table.COLLECTION_PREFIX, after=start, descending=descending
+        )
         return (CollectionRow.read(item) for item in rows)
 
     def update(self, read: CollectionRow, row: CollectionRow) -> None:

@@ -28,14 +28,19 @@ class Key(NamedTuple):
 
 
 def collection(tenant: Tenant, collection_id: CollectionId) -> Key:
-    return Key(f"T#{tenant}", f"COL#{collection_id}")
+    return Key(collections(tenant), f"COL#{collection_id}")
+
+
+def collections(tenant: Tenant) -> str:
+    """The partition of a tenant's collections."""
+    return f"T#{tenant}"
 
 
 COLLECTION_PREFIX = "COL#"
 
 
 def name(tenant: Tenant, collection_name: str) -> Key:
-    return Key(f"T#{tenant}", f"NAME#{collection_name}")
+    return Key(collections(tenant), f"NAME#{collection_name}")
 
 
 def gate(tenant: Tenant, collection_id: CollectionId, number: int) -> Key:
@@ -124,8 +129,14 @@ def listing(partition: str, sort: str) -> dict[str, str]:
 
 
 def sweep_shard(identifier: TypeId) -> str:
+    """Which partition of the sweep's index a row is in."""
     digest = hashlib.sha256(identifier.encode()).digest()
-    return f"SWEEP#{digest[0] % SWEEP_SHARDS}"
+    return sweep_shards()[digest[0] % SWEEP_SHARDS]
+
+
+def sweep_shards() -> list[str]:
+    """The partitions of the sweep's index."""
+    return [f"SWEEP#{number}" for number in range(SWEEP_SHARDS)]
 
 
 def stalled_since(moment: datetime) -> str:
