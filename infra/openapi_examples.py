@@ -169,6 +169,7 @@ EXAMPLES: dict[str, Any] = {
         "collections": [COLLECTION_ID],
         "top_k": 5,
         "min_score": 0.2,
+        "filter": {"year": {"gte": 2020}, "lang": {"in": ["en", "de"]}},
     },
     "RetrieveResult": {"hits": [HIT], "score": "cosine", "strategy": "similarity", "reason": REASON},
     "CompareResult": {

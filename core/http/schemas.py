@@ -32,6 +32,14 @@ T = TypeVar("T")
 
 _CONTENTS = {"content", "content_base64"}
 
+FILTER = (
+    "What the attributes of chunks must be. A field takes a value, or operators: eq, ne, gt, gte, lt, lte with one "
+    "value, in and nin with a list, exists with true or false. Fields side by side, and operators side by side, must "
+    "all hold. {and: [filter, …]}, {or: [filter, …]} and {not: filter} join filters; attributes of these names cannot "
+    "be filtered by. Against a list, a comparison holds when it does for any element. A text that is an RFC 3339 "
+    "date-time with its zone is a date. Values of two kinds are never equal."
+)
+
 
 def _check_key(key: str) -> str:
     try:
@@ -196,6 +204,7 @@ class RetrieveBody(Model):
     top_k: StrictInt = Field(default=10, ge=1, le=100)
     min_score: StrictFloat | None = Field(default=None, allow_inf_nan=False)
     strategy: Strategy = Strategy.SIMILARITY
+    filter: dict[str, Any] | None = Field(default=None, description=FILTER)
 
     def to_query(self) -> RetrieveQuery:
         """The engine's form."""
@@ -205,6 +214,7 @@ class RetrieveBody(Model):
             top_k=self.top_k,
             min_score=self.min_score,
             strategy=self.strategy,
+            filter=self.filter,
         )
 
 

@@ -108,6 +108,16 @@ def comparisons(parsed: Filter) -> Iterator[Comparison]:
                 yield from comparisons(part)
 
 
+def wanted(parsed: Filter) -> Iterator[Comparison]:
+    """The comparisons by ``eq`` and ``in`` that are not inside ``not``: values that chunks should have."""
+    match parsed:
+        case Comparison(operator=Operator.EQ | Operator.IN):
+            yield parsed
+        case And(parts) | Or(parts):
+            for part in parts:
+                yield from wanted(part)
+
+
 def fields_of(parsed: Filter) -> frozenset[str]:
     """The names of all fields that a filter asks for."""
     return frozenset(one.field for one in comparisons(parsed))

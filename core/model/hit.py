@@ -1,6 +1,7 @@
 """Hits and the answers that hold them."""
 
 from enum import StrEnum
+from typing import Any
 
 from pydantic import Field
 
@@ -29,6 +30,7 @@ class RetrieveQuery(Model):
         collections: at most one for now; None: all of the tenant's.
         top_k: zero or less: 10; at most 100.
         min_score: hits below it are left out; None: none are.
+        filter: only chunks whose attributes fulfil it, as `core.model.filter` has it; None: all.
     """
 
     query: str
@@ -36,6 +38,7 @@ class RetrieveQuery(Model):
     top_k: int = 0
     min_score: float | None = Field(default=None, allow_inf_nan=False)
     strategy: Strategy = Strategy.SIMILARITY
+    filter: dict[str, Any] | None = None
 
 
 class ReasonCode(StrEnum):
@@ -44,6 +47,8 @@ class ReasonCode(StrEnum):
     NO_DOCUMENTS = "no_documents"
     STILL_INGESTING = "still_ingesting"
     BELOW_MIN_SCORE = "below_min_score"
+    FILTERED_OUT = "filtered_out"
+    UNKNOWN_ATTRIBUTE_VALUE = "unknown_attribute_value"
     FEWER_THAN_TOP_K = "fewer_than_top_k"
     REFILL_BOUND = "refill_bound"
     ANSWER_TOO_LARGE = "answer_too_large"
@@ -55,6 +60,8 @@ class Reason(Model):
     Attributes:
         in_progress: documents still being ingested (``still_ingesting``).
         best_score: the best score that min_score cut (``below_min_score``).
+        filtered: how many chunks the filter leaves out (``filtered_out``).
+        attribute: whose value, as it was asked for, no chunk has (``unknown_attribute_value``).
         found: how many hits there were before the answer was cut (``answer_too_large``).
     """
 
@@ -62,6 +69,8 @@ class Reason(Model):
     detail: str
     in_progress: int | None = None
     best_score: float | None = None
+    filtered: int | None = None
+    attribute: str | None = None
     found: int | None = None
 
 

@@ -1,10 +1,13 @@
 """Retrieve and compare: a question in, ranked chunks out, and why there are not more."""
 
 from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 
 from core.metadata.rows import CollectionRow
 from core.model.collection import CollectionState, VectorSpace
 from core.model.errors import InvalidArgument, NotConfigured
+from core.model.filter import Filter, fields_of, parse_filter, wanted
 from core.model.hit import (
     CompareHit,
     CompareResult,
@@ -15,6 +18,7 @@ from core.model.hit import (
     RetrieveResult,
     ScoreKind,
 )
+from core.model.ids import CollectionId
 from core.model.tenant import Tenant
 from core.parts import Parts
 from core.retrieval.search import Found, search
@@ -24,6 +28,7 @@ DEFAULT_TOP_K = 10
 MAX_TOP_K = 100
 MAX_QUERY_CHARACTERS = 8192
 MIN_WINDOW = 50
+MAX_VALUES_LOOKED_UP = 16
 
 
 @dataclass(frozen=True)
@@ -32,6 +37,11 @@ class _Scope:
 
     rows: list[CollectionRow]
     space: VectorSpace | None
+    filter: Filter | None
+
+    @property
+    def collection_ids(self) -> list[CollectionId]:
+        return [row.id for row in self.rows]
 
 
 class RetrievalService:
@@ -44,7 +54,8 @@ class RetrievalService:
         """The top_k chunks nearest to the question, of what is served.
 
         Raises:
-            InvalidArgument: the question is blank or too long, or top_k is over 100.
+            InvalidArgument: the question is blank or too long, top_k is over 100, or the filter is none
+                (`core.model.filter.parse_filter`) or asks for an attribute that no document ever carried.
             CollectionNotFound: a named collection that the tenant lacks; nothing was embedded.
             NotConfigured, Unavailable: the embedder or a store.
         """
@@ -92,6 +103,7 @@ class RetrievalService:
             )
 
     def _scope(self, tenant: Tenant, query: RetrieveQuery) -> _Scope:
+        asked = None if query.filter is None else parse_filter(query.filter)
         if query.collections is not None:
             rows = [self._parts.collection(tenant, one) for one in query.collections]
         else:
@@ -103,7 +115,16 @@ class RetrievalService:
                 "The tenant's collections have different embedding models; name one collection",
                 field="collections",
             )
-        return _Scope(rows, next(iter(spaces), None))
+        scope = _Scope(rows, next(iter(spaces), None), asked)
+        self._check_fields(tenant, scope)
+        return scope
+
+    def _check_fields(self, tenant: Tenant, scope: _Scope) -> None:
+        """A field that nothing can match is a mistake, also where it would not matter."""
+        fields = fields_of(scope.filter) if scope.filter else ()
+        unknown = self._parts.fields.unknown(tenant, scope.collection_ids, fields)
+        if unknown:
+            raise InvalidArgument(f"No document here has the attribute {unknown[0]!r}", field="filter")
 
     def _search(self, tenant: Tenant, scope: _Scope, query: RetrieveQuery, limit: int) -> Found:
         self._parts.vector_store()
@@ -113,8 +134,8 @@ class RetrievalService:
             return Found([])
         embedder = self._parts.embedder(scope.space.model)
         vector = self._parts.embed(embedder, [query.query])[0]
-        collection_ids = [row.id for row in scope.rows]
-        return search(self._parts, tenant, scope.space, VectorQuery(vector, collection_ids, limit))
+        asked = VectorQuery(vector, scope.collection_ids, limit, filter=scope.filter)
+        return search(self._parts, tenant, scope.space, asked)
 
     def _reason(self, tenant: Tenant, scope: _Scope, found: Found, hits: list[Hit], top_k: int) -> Reason | None:
         if len(hits) >= top_k:
@@ -126,7 +147,29 @@ class RetrievalService:
         if found.bounded:
             detail = "Too much was replaced while this ran; ask again"
             return Reason(code=ReasonCode.REFILL_BOUND, detail=detail)
-        counts = self._parts.collections.counts(tenant, [row.id for row in scope.rows]).values()
+        return self._filter_reason(tenant, scope) or self._stock_reason(tenant, scope, hits)
+
+    def _filter_reason(self, tenant: Tenant, scope: _Scope) -> Reason | None:
+        """What the filter has to do with a short answer; None: nothing."""
+        if scope.filter is None or scope.space is None:
+            return None
+        store = self._parts.vector_store()
+        matching = partial(store.matching, tenant, scope.space, scope.collection_ids)
+        fulfilling = matching(scope.filter)
+        filtered = matching(None) - fulfilling
+        if filtered <= 0:
+            return None
+        if not fulfilling:
+            for one in islice(wanted(scope.filter), MAX_VALUES_LOOKED_UP):
+                if not matching(one):
+                    detail = f"No chunk has the attribute {one.field!r} with the value that the filter asks for"
+                    return Reason(code=ReasonCode.UNKNOWN_ATTRIBUTE_VALUE, detail=detail, attribute=one.field)
+        detail = f"The filter leaves out {filtered} chunks"
+        return Reason(code=ReasonCode.FILTERED_OUT, detail=detail, filtered=filtered)
+
+    def _stock_reason(self, tenant: Tenant, scope: _Scope, hits: list[Hit]) -> Reason:
+        """What there is, or is not yet, to be found."""
+        counts = self._parts.collections.counts(tenant, scope.collection_ids).values()
         working = sum(one.working for one in counts)
         if working:
             detail = f"Documents still being ingested: {working}"

@@ -43,6 +43,29 @@ def test_a_short_answer_says_why(api: Api, filled: str) -> None:
     assert (empty["hits"], empty["reason"]["code"]) == ([], "no_documents")
 
 
+def test_a_filter_chooses_by_attributes_in_retrieve_and_compare(api: Api, collection: str) -> None:
+    for year, text in enumerate(TEXTS, start=2020):
+        attributes = {"year": year, "seen": f"{year}-01-01T00:00:00+01:00", "tags": ["a", f"t{year}"]}
+        path = f"/v1/collections/{collection}/documents"
+        assert api.post(path, {"content": text, "attributes": attributes}).status == 201
+    for asked in (
+        {"year": {"gte": 2021}},
+        {"seen": {"gt": "2019-12-31T23:00:00Z"}},
+        {"tags": {"in": ["t2021", "t2022"]}},
+        {"not": {"year": 2020}, "or": [{"tags": "a"}]},
+    ):
+        for path in ("/v1/retrieve", "/v1/compare"):
+            answer = api.post(path, {"query": "loom", "filter": asked})
+            assert answer.status == 200, answer.text
+            assert {hit["chunk"]["text"] for hit in answer.json["hits"]} == set(TEXTS[1:])
+            assert (answer.json["reason"]["code"], answer.json["reason"]["filtered"]) == ("filtered_out", 1)
+    unheard = api.post("/v1/retrieve", {"query": "loom", "filter": {"year": 1999}}).json
+    assert (unheard["hits"], unheard["reason"]["code"]) == ([], "unknown_attribute_value")
+    assert unheard["reason"]["attribute"] == "year"
+    other = api.as_tenant("other").post("/v1/retrieve", {"query": "loom", "filter": {"year": 2021}})
+    refused(other, 400, "invalid_argument", "filter")
+
+
 @pytest.mark.parametrize("path", ["/v1/retrieve", "/v1/compare"])
 def test_a_missing_or_foreign_collection_is_not_found_before_anything_is_embedded(
     api: Api, filled: str, hashed: HashedEmbedder, path: str

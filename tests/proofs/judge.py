@@ -45,6 +45,7 @@ class Rows:
     collections: dict[CollectionId, CollectionRow] = field(default_factory=dict)
     names: dict[str, CollectionId] = field(default_factory=dict)
     gates: dict[CollectionId, list[dict[str, Any]]] = field(default_factory=lambda: defaultdict(list))
+    fields: set[CollectionId] = field(default_factory=set)
     heads: dict[DocumentId, Head] = field(default_factory=dict)
     infos: dict[DocumentId, Info] = field(default_factory=dict)
     versions: set[tuple[str, DocumentId]] = field(default_factory=set)
@@ -169,6 +170,8 @@ def _place_of_collection(rows: Rows, partition: str, sort: str, plain: dict[str,
             rows.names[rest] = CollectionId(plain["collection_id"])
         case "GATE":
             rows.gates[_collection(partition)].append(plain)
+        case "FIELDS":
+            rows.fields.add(_collection(partition))
         case "CONTENT":
             rows.contents[_collection(partition), partition.rpartition("#")[2]] = DocumentId(plain["document_id"])
         case "SOURCE":
@@ -262,6 +265,7 @@ def _rows_without_owner(rows: Rows) -> list[str]:
     found += [f"head of {one} without its info" for one in rows.heads if one not in rows.infos]
     found += [f"version row of {one}" for _, one in rows.versions if one not in rows.heads]
     found += [f"gates of {one}" for one in rows.gates if one not in rows.collections]
+    found += [f"fields of {one}" for one in rows.fields if one not in rows.collections]
     found += [
         f"gates of {one}: {len(rows.gates.get(one, []))}" for one in rows.collections if len(rows.gates[one]) != 16
     ]

@@ -25,7 +25,7 @@ LIFE_S = 20 * 60
 def full(world: World, recorder: Recorder) -> Collection:
     """A collection with documents in every state."""
     collection = world.collection(chunk_size=2, chunk_overlap=0)
-    world.ingest(collection, "one two three", source_key="a")
+    world.ingest(collection, "one two three", source_key="a", attributes={"year": 2020})
     world.ingest(collection, "four")
     world.ingest(collection, "five", source_key="b")
     die(world, recorder, collection, "six", source_key="b")

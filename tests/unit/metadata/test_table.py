@@ -22,6 +22,7 @@ things = st.one_of(
     st.tuples(st.just(table.collection), tenants, collections),
     st.tuples(st.just(table.name), tenants, texts),
     st.tuples(st.just(table.gate), tenants, collections, st.integers(0, table.GATES - 1)),
+    st.tuples(st.just(table.fields), tenants, collections),
     st.tuples(st.just(table.head), tenants, documents),
     st.tuples(st.just(table.info), tenants, documents),
     st.tuples(st.just(table.gone), tenants, documents, st.none() | st.integers(1, MAX_ATTEMPT)),
