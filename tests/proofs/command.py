@@ -65,7 +65,7 @@ def main(
     except Exception:  # noqa: BLE001 - whatever it was, the proof could not run
         traceback.print_exc()
         sys.exit(NOT_RUN)
-    report["seconds"] = round(time.monotonic() - started, 1)
+    report.setdefault("seconds", round(time.monotonic() - started, 1))
     if not options.quiet:
         for each in report.get("broken", []):
             print(each)

@@ -443,9 +443,9 @@ class World:
         broken: promises that were seen broken on the way.
     """
 
-    def __init__(self, vectors: VectorStore | None = None, seed: int = 0) -> None:
+    def __init__(self, vectors: VectorStore | None = None, seed: int = 0, dynamodb: Any = None) -> None:
         self.clock = WorldClock(seed)
-        self.dynamodb = MemoryDynamoDB(self.clock.monotonic)
+        self.dynamodb = dynamodb or MemoryDynamoDB(self.clock.monotonic)
         self.mirror = Mirror(vectors or EmbeddedVectorStore(None))
         self.vectors: Any = self.mirror
         self.broken: list[str] = []

@@ -117,7 +117,7 @@ class MemoryDynamoDB:
             rows = _after(rows, ExclusiveStartKey, sort, forward=ScanIndexForward)
         page = rows if Limit is None else rows[:Limit]
         answer: dict[str, Any] = {"Items": page, "Count": len(page), "ScannedCount": len(page)}
-        if len(page) < len(rows):
+        if page and len(page) == Limit:  # whether or not there is more, as at AWS
             answer["LastEvaluatedKey"] = {name: page[-1][name] for name in dict.fromkeys((*KEY, partition, sort))}
         return answer
 
