@@ -28,6 +28,7 @@ from core.model.errors import (
 from core.model.ids import MAX_ATTEMPT, CollectionId, DocumentId
 from core.model.ingest import BatchItem, IngestInput, IngestResult
 from core.model.tenant import Tenant
+from core.model.upload import NewUpload
 from core.parts import Parts
 
 logger = logging.getLogger(__name__)
@@ -168,7 +169,9 @@ class IngestService:
         parts.vector_store()
         if not given.content:
             raise EmptyContent("There is nothing to ingest", field="content")
-        self._check_sizes(given)
+        if given.source_version is not None and given.source_key is None:
+            raise InvalidArgument("A source_version needs a source_key", field="source_version")
+        check_description(given)
         loader, charset = parts.loaders.find(given.source_type)
         collection = parts.collection(tenant, given.collection_id)
         embedder = parts.embedder(collection.embedding_model)
@@ -195,18 +198,6 @@ class IngestService:
             writer=f"{parts.clock.random.getrandbits(64):016x}",
             deadline=deadline,
         )
-
-    @staticmethod
-    def _check_sizes(given: IngestInput) -> None:
-        if given.source_version is not None and given.source_key is None:
-            raise InvalidArgument("A source_version needs a source_key", field="source_version")
-        size = len(given.model_dump_json(exclude={"content"}).encode())
-        if size > MAX_INFO_BYTES:
-            raise InvalidArgument(
-                f"Title, source, metadata and attributes together are at most {MAX_INFO_BYTES} bytes",
-                field="metadata",
-                limit=MAX_INFO_BYTES,
-            )
 
     # -- keyed -------------------------------------------------------------------------------------
 
@@ -244,6 +235,8 @@ class IngestService:
             for name in ("title", "source", "metadata")
             if name in plan.given.model_fields_set
         }
+        if not plan.given.title:  # it leaves the document its own
+            sent.pop("title", None)
         described = info.model_copy(update=sent)
         if described != info:
             self._parts.documents.update_info(plan.tenant, described)
@@ -356,6 +349,21 @@ class IngestService:
             self._fire_failed(head.tenant, head.collection_id, head.document_id, failure)
             raise IngestInterrupted(detail, document_id=head.document_id)
         return self._parts.transitions.claim(head, plan.writer, cutoff), info
+
+
+def check_description(given: IngestInput | NewUpload) -> None:
+    """Refuses what would not fit into a document's row, or weigh on every read of it.
+
+    Raises:
+        InvalidArgument: all but the content is over 64 KiB.
+    """
+    size = len(given.model_dump_json(exclude={"content"}).encode())
+    if size > MAX_INFO_BYTES:
+        raise InvalidArgument(
+            f"Title, source, metadata and attributes together are at most {MAX_INFO_BYTES} bytes",
+            field="attributes" if isinstance(given, NewUpload) else "metadata",
+            limit=MAX_INFO_BYTES,
+        )
 
 
 def info_of(given: IngestInput, document_id: DocumentId) -> Info:

@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from core.clock import new_id
+from core.ingest.ingest import check_description
 from core.model.errors import InvalidArgument, NotConfigured, PayloadTooLarge
 from core.model.ids import CollectionId, UploadId
 from core.model.tenant import Tenant
@@ -77,49 +78,50 @@ class UploadService:
         Raises:
             NotConfigured: there is no bucket.
             PayloadTooLarge: ``size`` is over the largest object.
-            InvalidArgument: the key cannot be an object's.
+            InvalidArgument: the key cannot be an object's, or title and attributes are over 64 KiB.
             UnsupportedMediaType: no loader reads the type, or the key's ending says none.
             CollectionNotFound: no such collection in the tenant.
         """
-        if self._s3 is None or not self._parts.settings.bucket:
+        settings = self._parts.settings
+        if self._s3 is None or not settings.bucket:
             raise NotConfigured("Uploads need a bucket")
-        limit = self._parts.settings.object_bytes
-        if new.size > limit:
-            raise PayloadTooLarge(f"An uploaded object is at most {limit} bytes", limit=limit)
+        if new.size > settings.object_bytes:
+            raise PayloadTooLarge(
+                f"An uploaded object is at most {settings.object_bytes} bytes", limit=settings.object_bytes
+            )
         name = ObjectName(tenant, collection_id, new.source_key)
         check_object_name(name)
+        check_description(new)
         self._parts.collection(tenant, collection_id)
 
         source_type = self.source_type(new.source_key, new.source_type or "")
         upload_id = new_id(UploadId, self._parts.clock)
         now = self._parts.clock.now()
-        self._parts.uploads.put(
-            tenant,
-            upload_id,
-            UploadInfo(title=new.title, source_type=source_type, attributes=new.attributes),
-            now + _INFO_LIFE,
-        )
-        url = self._s3.generate_presigned_url(
-            "put_object",
-            Params={
-                "Bucket": self._parts.settings.bucket,
-                "Key": name.key,
-                "ContentType": source_type,
-                "ContentLength": new.size,
-                "Metadata": {UPLOAD_METADATA: upload_id},
-            },
-            ExpiresIn=self._parts.settings.upload_seconds,
-        )
+        info = UploadInfo(title=new.title, source_type=source_type, attributes=new.attributes)
+        self._parts.uploads.put(tenant, upload_id, info, now + _INFO_LIFE)
         return Upload(
-            url=url,
+            url=self._sign(self._s3, name, source_type, new.size, upload_id),
             method="PUT",
             headers={
                 "content-type": source_type,
                 "content-length": str(new.size),
                 UPLOAD_HEADER: upload_id,
             },
-            expires_at=now + timedelta(seconds=self._parts.settings.upload_seconds),
-            max_bytes=limit,
+            expires_at=now + timedelta(seconds=settings.upload_seconds),
+            max_bytes=settings.object_bytes,
+        )
+
+    def _sign(self, s3: "S3Client", name: ObjectName, source_type: str, size: int, upload_id: UploadId) -> str:
+        return s3.generate_presigned_url(
+            "put_object",
+            Params={
+                "Bucket": self._parts.settings.bucket,
+                "Key": name.key,
+                "ContentType": source_type,
+                "ContentLength": size,
+                "Metadata": {UPLOAD_METADATA: upload_id},
+            },
+            ExpiresIn=self._parts.settings.upload_seconds,
         )
 
     def get(self, tenant: Tenant, upload_id: UploadId) -> UploadInfo | None:

@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import Field, StrictInt, StringConstraints
+from pydantic import AfterValidator, Field, StrictInt, StringConstraints
 
 from core.model.base import Model, Timestamp
 from core.model.ids import CollectionId
@@ -19,6 +19,17 @@ Metadata = Annotated[
     ],
     Field(max_length=64),
 ]
+MAX_METADATA_BYTES = 64 * 1024
+
+
+def _check_size(metadata: dict[str, str]) -> dict[str, str]:
+    """A table's row has a limit, and every listing reads it."""
+    if sum(len(name.encode()) + len(text.encode()) for name, text in metadata.items()) > MAX_METADATA_BYTES:
+        raise ValueError(f"metadata is at most {MAX_METADATA_BYTES} bytes of UTF-8 altogether")
+    return metadata
+
+
+CollectionMetadata = Annotated[Metadata, AfterValidator(_check_size)]
 
 
 class CollectionState(StrEnum):
@@ -46,7 +57,7 @@ class NewCollection(Model):
     chunk_strategy: str = "recursive"
     chunk_size: StrictInt | None = Field(default=None, ge=1, description="Tokens")
     chunk_overlap: StrictInt | None = Field(default=None, ge=0, description="Tokens; 0 is a real value")
-    metadata: Metadata = {}
+    metadata: CollectionMetadata = {}
 
 
 class CollectionUpdate(Model):
@@ -54,7 +65,7 @@ class CollectionUpdate(Model):
 
     name: CollectionName | None = None
     description: Description | None = None
-    metadata: Metadata | None = None
+    metadata: CollectionMetadata | None = None
 
 
 class Collection(Model):

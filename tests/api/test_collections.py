@@ -103,6 +103,17 @@ def test_an_update_of_what_is_fixed_is_refused_and_nothing_is_written(
     assert scan() == before
 
 
+def test_metadata_that_no_row_could_hold_is_refused_and_nothing_is_written(
+    api: Api, scan: Scan, collection: str
+) -> None:
+    before = scan()
+    metadata = {str(number): "é" * 4096 for number in range(64)}
+    created = api.post("/v1/collections", {"name": "large", "metadata": metadata})
+    refused(created, 400, "invalid_argument", "metadata")
+    refused(api.patch(f"/v1/collections/{collection}", {"metadata": metadata}), 400, "invalid_argument", "metadata")
+    assert scan() == before
+
+
 def test_a_collection_is_deleted_with_what_it_held(api: Api, collection: str) -> None:
     api.post(f"/v1/collections/{collection}/documents", {"content": "A loom holds the warp."})
     answer = api.delete(f"/v1/collections/{collection}")

@@ -55,6 +55,15 @@ def test_an_upload_to_a_missing_or_foreign_collection_looks_the_same(api: Api, s
     assert scan() == before
 
 
+def test_attributes_that_no_document_could_hold_are_refused(api: Api, scan: Scan, collection: str) -> None:
+    before = scan()
+    attributes = {f"a{number}": ["x" * 1024] * 64 for number in range(64)}
+    answer = api.post(f"/v1/collections/{collection}/uploads", {**NEW, "attributes": attributes})
+    refused(answer, 400, "invalid_argument", "attributes")
+    assert answer.json["limit"] == 64 * 1024
+    assert scan() == before
+
+
 def test_without_a_bucket_uploads_are_not_configured(world: World, collection: str) -> None:
     with served(Engine(world.parts)):
         refused(Api().post(f"/v1/collections/{collection}/uploads", NEW), 503, "not_configured")

@@ -82,6 +82,16 @@ def test_what_an_unchanged_ingest_does_not_say_stays(world: World) -> None:
     assert (found.title, found.metadata) == ("Old", {"k": "1"})
 
 
+def test_an_empty_title_leaves_an_unchanged_document_its_own(world: World) -> None:
+    collection = world.collection()
+    content = "---\ntitle: Own\n---\nbody"
+    first = world.ingest(collection, content, source_key="a", source_type="text/markdown", title="")
+    again = world.ingest(collection, content, source_key="a", source_type="text/markdown", title="")
+    assert again.unchanged
+    assert first.document_id is not None
+    assert world.engine.documents.get(ACME, first.document_id).title == "Own"
+
+
 def test_other_attributes_are_a_new_version(world: World) -> None:
     collection = world.collection()
     first = world.ingest(collection, "same", source_key="a", attributes={"year": 2020})
