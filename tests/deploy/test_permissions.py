@@ -16,6 +16,7 @@ WRITE = {
     "dynamodb:DeleteItem",
     "dynamodb:BatchWriteItem",
 }
+CHECK = {"dynamodb:ConditionCheckItem"}
 LOGS = {"Logs": {"logs:CreateLogStream", "logs:PutLogEvents"}}
 MODEL = {f"arn:${{AWS::Partition}}:bedrock:${{AWS::Region}}::foundation-model/{bedrock.MODEL}": {"bedrock:InvokeModel"}}
 LISTING = {"${Table.Arn}/index/listing": {"dynamodb:Query"}}
@@ -39,7 +40,7 @@ ALLOWED: dict[str, dict[str, set[str]]] = {
     },
     "RetrieveFunction": {"Table": READ, **MODEL, **LOGS},
     "CompareFunction": {"Table": READ, **MODEL, **LOGS},
-    "RecoveryFunction": {"Table": READ | WRITE, **LISTING, **SWEEP, **MODEL, **LOGS},
+    "RecoveryFunction": {"Table": READ | WRITE | CHECK, **LISTING, **SWEEP, **MODEL, **LOGS},
 }
 
 
