@@ -375,6 +375,17 @@ class TestFiltering:
         found = search(store, tenant, query, limit=60, asked={"odd": True})
         assert found == [match for match in everything if match.chunk_id in odd]
 
+    def test_the_nearest_of_the_few_that_fulfil_a_filter_are_found_with_their_scores(
+        self, store: VectorStore, tenant: Tenant
+    ) -> None:
+        records = [replace(one, attributes={"part": index % 20}) for index, one in enumerate(spread(400))]
+        store.write(tenant, SPACE, records)
+        query = direction(99, DIMENSIONS)
+        part = {one.chunk_id for one in records[3::20]}
+        everything = search(store, tenant, query, limit=400)
+        expected = [match for match in everything if match.chunk_id in part][:5]
+        assert search(store, tenant, query, limit=5, asked={"part": 3}) == expected
+
     def test_filter_collections_and_excluded_generations_act_together(self, store: VectorStore, tenant: Tenant) -> None:
         records = [
             replace(record(chunk_id(index, attempt=attempt), NORTH, collection=collection), attributes={"n": index})
