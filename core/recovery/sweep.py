@@ -88,9 +88,11 @@ class RecoveryService:
             result, error, keys = self._sweep(listed, cutoff, deadline)
             total, first, taken = _add(total, result), first or error, taken | keys
             cutoff = self._cutoff(None)
+        total = total.model_copy(update={"left": len(listed)})
         if first is not None:
+            logger.warning("A drain failed in part: %s", total)
             raise first
-        return total.model_copy(update={"left": len(listed)})
+        return total
 
     def start(self) -> None:
         """Starts the loop of a long-running host, when an interval is set; again while it runs does nothing."""

@@ -358,8 +358,8 @@ def test_a_drain_whose_time_is_up_says_how_many_are_left(recorder: Recorder, vec
     assert world.engine.recovery.drain(world.deadline(30)) == RecoveryResult(failed=1, left=4)
 
 
-def test_a_drain_raises_the_first_error_when_the_rest_is_done(
-    world: World, recorder: Recorder, vectors: MeddlingVectors
+def test_a_drain_raises_the_first_error_when_the_rest_is_done_and_logs_its_counts(
+    world: World, recorder: Recorder, vectors: MeddlingVectors, caplog: pytest.LogCaptureFixture
 ) -> None:
     collection = world.collection()
     bad = leave_superseded(world, vectors, collection, "bad")
@@ -369,4 +369,5 @@ def test_a_drain_raises_the_first_error_when_the_rest_is_done(
     with pytest.raises(Unavailable):
         world.engine.recovery.drain(world.deadline())
     assert len(recorder.of("ingest_failed")) == 1
+    assert f"in part: {RecoveryResult(failed=1)}" in caplog.text
     check_books(world)
