@@ -1,8 +1,8 @@
 """A loaded text, cut into the chunks of one document."""
 
+import json
 from bisect import bisect_right
 from collections.abc import Sequence
-from itertools import islice
 from typing import Any
 
 from core.model.chunk import Attributes, Chunk, Lineage
@@ -10,6 +10,8 @@ from core.model.errors import EmptyContent, PayloadTooLarge
 from core.model.ids import MAX_CHUNKS, ChunkId, CollectionId, DocumentId
 from core.text.markdown import MAX_ATTRIBUTES
 from core.text.types import Heading, LoadedText, Splitter, TokenCounter
+
+MAX_ATTRIBUTES_BYTES = 64 * 1024
 
 
 def chunk_document(
@@ -30,8 +32,8 @@ def chunk_document(
     Args:
         attempt: 1 to 15; part of the chunks' ids.
         origin: where the document came from; empty: not said.
-        attributes: the caller's; they win over what the document says of itself. Together at most 64 are kept,
-            the caller's first.
+        attributes: the caller's; they win over what the document says of itself. Of that, as much is kept as
+            makes 64 attributes and 64 KiB together: they are stored with every chunk.
         size, overlap: tokens of ``counter``.
 
     Raises:
@@ -70,8 +72,20 @@ def chunk_document(
 
 
 def _merge(given: Attributes, found: Attributes) -> dict[str, Any]:
-    both = {**given, **{name: value for name, value in found.items() if name not in given}}
-    return dict(islice(both.items(), MAX_ATTRIBUTES))
+    merged = dict(given)
+    room = MAX_ATTRIBUTES_BYTES - _size(given)
+    for name, value in found.items():
+        if name in given:
+            continue
+        room -= _size({name: value})
+        if room < 0 or len(merged) == MAX_ATTRIBUTES:
+            break
+        merged[name] = value
+    return merged
+
+
+def _size(attributes: Attributes) -> int:
+    return len(json.dumps(attributes, ensure_ascii=False).encode())
 
 
 class _Trails:

@@ -1,5 +1,6 @@
 """A loaded text becomes the chunks of one document."""
 
+import json
 from typing import Any
 
 import pytest
@@ -94,6 +95,15 @@ def test_of_too_many_attributes_the_callers_stay() -> None:
     (chunk,) = chunks_of(loaded, attributes=given)
     assert len(chunk.attributes) == 64
     assert given.items() <= chunk.attributes.items()
+
+
+def test_of_too_large_attributes_the_callers_and_the_documents_first_stay() -> None:
+    found = {f"d{number}": ["😀" * 250] * 8 for number in range(20)}
+    given = {"team": "x" * 1000}
+    (chunk,) = chunks_of(LoadedText(text="text", attributes=found), attributes=given)
+    names = [*given, *list(found)[: len(chunk.attributes) - 1]]
+    assert list(chunk.attributes) == names
+    assert 56 * 1024 < len(json.dumps(chunk.attributes, ensure_ascii=False).encode()) <= 64 * 1024
 
 
 def test_without_a_source_there_is_no_origin() -> None:
