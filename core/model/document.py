@@ -14,6 +14,7 @@ from core.model.ids import ChunkId, CollectionId, DocumentId
 from core.model.tenant import Tenant
 
 MAX_SOURCE_KEY_BYTES = 1024
+SOURCE_VERSION_DIGITS = 64
 
 
 class DocumentState(StrEnum):
@@ -56,7 +57,7 @@ def source_id(key: str) -> str:
 
 def normalize_source_version(version: str) -> str:
     """A version as 64 hex digits, so that comparing strings compares numbers."""
-    return version.lower().rjust(64, "0")
+    return version.lower().rjust(SOURCE_VERSION_DIGITS, "0")
 
 
 SourceKey = Annotated[str, AfterValidator(check_source_key)]

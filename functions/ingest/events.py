@@ -19,6 +19,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from core.engine import Engine
 from core.ingest.uploads import UPLOAD_METADATA, ObjectName
+from core.model.document import SOURCE_VERSION_DIGITS
 from core.model.errors import (
     CollectionNotFound,
     EmptyContent,
@@ -180,9 +181,13 @@ class ObjectEvents:
 
 
 def _sequencer(record: S3EventRecord) -> str | None:
-    """The object's place in the order of its key's changes; some events have none."""
+    """The object's place in the order of its key's changes; some events have none.
+
+    Sequencers of different lengths are compared as if the shorter went on with zeros (Amazon S3 User Guide, "Event
+    message structure"), which makes them numbers of one length.
+    """
     sequencer: str | None = record.s3.get_object.get("sequencer")
-    return sequencer
+    return sequencer and sequencer.ljust(SOURCE_VERSION_DIGITS, "0")
 
 
 def _is_gone(error: ClientError) -> bool:

@@ -135,6 +135,17 @@ def test_an_event_reads_the_version_it_speaks_of_and_the_last_one_wins_in_any_or
     assert objects.world.embedder.embedded == ["The second."]
 
 
+@pytest.mark.parametrize(("earlier", "later"), [("0055AED6DCD90281E5", "0055AED6DE"), ("0055AED6DC", "0055AED6DC01")])
+@pytest.mark.parametrize("reordered", [False, True])
+def test_sequencers_of_different_lengths_are_compared_as_if_the_shorter_went_on_with_zeros(
+    objects: Objects, earlier: str, later: str, *, reordered: bool
+) -> None:
+    first, second = objects.put("a.txt", b"The first."), objects.put("a.txt", b"The second.")
+    first["s3"]["object"]["sequencer"], second["s3"]["object"]["sequencer"] = earlier, later
+    assert objects.deliver(*([second, first] if reordered else [first, second])) == []
+    assert objects.texts() == ["The second."]
+
+
 def test_a_version_that_is_gone_is_superseded(objects: Objects) -> None:
     record = objects.put("a.txt", b"The first.")
     objects.s3.delete_object(Bucket=BUCKET, Key=objects.key("a.txt"), VersionId=record["s3"]["object"]["versionId"])
