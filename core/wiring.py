@@ -1,5 +1,6 @@
 """Builds an engine from settings. The only place that knows every implementation."""
 
+import atexit
 import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -89,7 +90,10 @@ def engine_from_environment() -> Engine:
 def _engine_of_process() -> Engine:
     from core.powertools import PowertoolsMetrics
 
-    return build_engine(Settings.read(os.environ), metrics=PowertoolsMetrics())
+    engine = build_engine(Settings.read(os.environ), metrics=PowertoolsMetrics())
+    # A process that ends in order fires the shutdown hook; Lambda may also end one without a word.
+    atexit.register(engine.stop)
+    return engine
 
 
 def _embedders(settings: Settings, clock: Clock) -> list[Embedder]:

@@ -278,6 +278,8 @@ class DocumentService:
         order: Order,
     ) -> Iterator[Head]:
         """Served documents, from the one that the position is in."""
+        if collection_id is not None:
+            self._parts.collection(tenant, collection_id)
         if document_id is not None:
             head, _ = self._rows(tenant, document_id)
             if collection_id in (None, head.collection_id):
@@ -285,7 +287,6 @@ class DocumentService:
             return
         if collection_id is None:
             raise InvalidArgument("Name a collection_id or a document_id", field="collection_id")
-        self._parts.collection(tenant, collection_id)
         if after is not None:
             yield from self._served_of(tenant, [after.document_id])
         listed = self._parts.documents.listed(

@@ -8,6 +8,7 @@ from functools import partial
 
 from core.clock import Lifetime
 from core.embedding.types import Embedder, Vector
+from core.ingest.description import described_again
 from core.ingest.purge import purge, remove_data
 from core.metadata.documents import Standing
 from core.metadata.dynamo import ConditionFailed, settle
@@ -130,8 +131,9 @@ class Attempt:
             overlap=plan.collection.chunk_overlap,
             counter=plan.embedder.counter,
         )
-        title = plan.given.title or loaded.title[:MAX_TITLE]
-        self._info = self._info.model_copy(update={"title": title, "attributes": chunks[0].attributes})
+        again = described_again(self._info, plan.given)  # a claimed document may have been described otherwise
+        title = again.title or loaded.title[:MAX_TITLE]
+        self._info = again.model_copy(update={"title": title, "attributes": chunks[0].attributes})
         self._fire("ingest_chunked", chunks=len(chunks))
         self._heartbeat(reserve=len(chunks))
         self._reserved = len(chunks)
@@ -288,8 +290,8 @@ class Attempt:
         written = [ChunkId.of(head.document_id, head.attempt, index) for index in range(self._reserved)]
         try:
             remove_data(self._parts, head.tenant, head.space, written)
-        except WeftError as error:
-            logger.warning("Data of document %s is left to the sweep: %s", head.document_id, error.code)
+        except Exception as error:  # noqa: BLE001 - whatever the store raises, the data is due for the sweep
+            logger.warning("Data of document %s is left to the sweep: %s", head.document_id, type(error).__name__)
 
     def _purge_older(self, result: IngestResult) -> None:
         """Removes this source's superseded and failed versions, this one too when it was overtaken."""
@@ -302,8 +304,8 @@ class Attempt:
             for version in self._parts.documents.heads(head.tenant, versions).values():
                 if version.number <= head.number and version.state in PURGED_STATES:
                     purge(self._parts, version)
-        except WeftError as error:
-            logger.warning("Older versions of %s are left to the sweep: %s", head.document_id, error.code)
+        except Exception as error:  # noqa: BLE001 - this version serves: what older ones left is due for the sweep
+            logger.warning("Older versions of %s are left to the sweep: %s", head.document_id, type(error).__name__)
 
     def _fire(self, hook: str, **details: object) -> None:
         self._parts.extensions.fire(

@@ -11,6 +11,7 @@ from operator import itemgetter
 from core.clock import Lifetime, new_id
 from core.ingest.attempt import Attempt, Plan, failure_of, mark_failed, superseded
 from core.ingest.decide import Join, Late, Unchanged, Version, decide
+from core.ingest.description import check_description, described_again, info_of
 from core.ingest.fingerprint import content_hash, fingerprint_of
 from core.metadata.dynamo import ConditionFailed, Conflict, settle
 from core.metadata.rows import CollectionRow, Head, Info, Source
@@ -28,13 +29,11 @@ from core.model.errors import (
 from core.model.ids import MAX_ATTEMPT, CollectionId, DocumentId
 from core.model.ingest import BatchItem, IngestInput, IngestResult
 from core.model.tenant import Tenant
-from core.model.upload import NewUpload
 from core.parts import Parts
 
 logger = logging.getLogger(__name__)
 
 MAX_WORK = 16
-MAX_INFO_BYTES = 64 * 1024
 
 
 class IngestService:
@@ -230,16 +229,9 @@ class IngestService:
         head, info = found[0]
         if decision.renumber and version:
             self._renumber(plan, head, read, version)
-        sent: dict[str, object] = {
-            name: getattr(plan.given, name)
-            for name in ("title", "source", "metadata")
-            if name in plan.given.model_fields_set
-        }
-        if not plan.given.title:  # it leaves the document its own
-            sent.pop("title", None)
-        described = info.model_copy(update=sent)
-        if described != info:
-            self._parts.documents.update_info(plan.tenant, described)
+        again = described_again(info, plan.given)
+        if again != info:
+            self._parts.documents.update_info(plan.tenant, again)
         return IngestResult(
             document_id=head.document_id,
             chunk_count=head.chunk_count,
@@ -349,33 +341,3 @@ class IngestService:
             self._fire_failed(head.tenant, head.collection_id, head.document_id, failure)
             raise IngestInterrupted(detail, document_id=head.document_id)
         return self._parts.transitions.claim(head, plan.writer, cutoff), info
-
-
-def check_description(given: IngestInput | NewUpload) -> None:
-    """Refuses what would not fit into a document's row, or weigh on every read of it.
-
-    Raises:
-        InvalidArgument: all but the content is over 64 KiB.
-    """
-    size = len(given.model_dump_json(exclude={"content"}).encode())
-    if size > MAX_INFO_BYTES:
-        raise InvalidArgument(
-            f"Title, source, metadata and attributes together are at most {MAX_INFO_BYTES} bytes",
-            field="attributes" if isinstance(given, NewUpload) else "metadata",
-            limit=MAX_INFO_BYTES,
-        )
-
-
-def info_of(given: IngestInput, document_id: DocumentId) -> Info:
-    """What describes a document, as its ingest says it."""
-    return Info(
-        document_id=document_id,
-        collection_id=given.collection_id,
-        title=given.title,
-        source=given.source,
-        source_type=given.source_type,
-        source_key=given.source_key,
-        source_version=given.source_version,
-        metadata=given.metadata,
-        attributes=given.attributes,
-    )

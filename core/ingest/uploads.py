@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from core.clock import new_id
-from core.ingest.ingest import check_description
+from core.ingest.description import check_description
 from core.model.errors import InvalidArgument, NotConfigured, PayloadTooLarge
 from core.model.ids import CollectionId, UploadId
 from core.model.tenant import Tenant

@@ -397,9 +397,14 @@ class Transitions:
     def _update_info(self, tenant: Tenant, info: Info) -> Action:
         return Action(
             table.info(tenant, info.document_id),
-            update="SET title = :title, attributes = :attributes",
+            update="SET title = :title, #source = :source, metadata = :metadata, attributes = :attributes",
             condition="attribute_exists(pk)",
-            values={"title": info.title, "attributes": info.item()["attributes"]},
+            values={
+                "title": info.title,
+                "source": info.source,
+                "metadata": info.metadata,
+                "attributes": info.item()["attributes"],
+            },
         )
 
     def _put_gone(self, head: Head, *, attempt: int | None) -> Action:

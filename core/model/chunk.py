@@ -14,6 +14,7 @@ from pydantic import (
     StrictInt,
     StrictStr,
     StringConstraints,
+    ValidationError,
 )
 
 from core.model.base import Model
@@ -172,7 +173,7 @@ class Chunk(Model):
         ``end_index`` are needed; ``char_count``, ``context``, ``origin`` and ``attributes`` are read when present.
 
         Raises:
-            TypeError: neither form, or ``to_chunk`` returned something else.
+            TypeError: neither form, a field of another type, or ``to_chunk`` returned something else.
         """
         if isinstance(chunk, Chunk):
             return chunk
@@ -186,12 +187,15 @@ class Chunk(Model):
             raise TypeError(f"{kind} has no text, start_index and end_index, and no to_chunk()")
         count = getattr(chunk, "char_count", None)
         attributes = getattr(chunk, "attributes", None)
-        return cls(
-            text=chunk.text,
-            start_index=chunk.start_index,
-            end_index=chunk.end_index,
-            char_count=len(chunk.text) if count is None else count,
-            context=getattr(chunk, "context", None),
-            origin=getattr(chunk, "origin", None),
-            attributes=dict(attributes) if isinstance(attributes, Mapping) else {},
-        )
+        try:
+            return cls(
+                text=chunk.text,
+                start_index=chunk.start_index,
+                end_index=chunk.end_index,
+                char_count=len(chunk.text) if count is None else count,
+                context=getattr(chunk, "context", None),
+                origin=getattr(chunk, "origin", None),
+                attributes=dict(attributes) if isinstance(attributes, Mapping) else {},
+            )
+        except (ValidationError, TypeError) as error:
+            raise TypeError(f"{kind} has a field of another type than a chunk's") from error

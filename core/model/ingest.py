@@ -47,7 +47,7 @@ class IngestResult(Model):
     Attributes:
         document_id: absent when nothing was begun, because a newer version or a removal is there.
         unchanged: the same source with the same content and settings: nothing was embedded.
-        replaced: the versions that this one superseded and that are gone.
+        replaced: the versions that this one superseded; gone, or about to be.
         superseded_by: the newer version that won, when this one did not come to serve;
             absent when what won is a removal.
     """

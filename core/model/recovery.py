@@ -14,7 +14,8 @@ class RecoveryResult(Model):
             and collections whose delete was finished.
         advanced: slices of reindex, reconcile and collection deletes that were worked on.
         skipped_no_tenant: rows without a tenant, left alone.
-        left: candidates that were due and not reached.
+        left: candidates that were due and not reached, as far as they were counted (at most 1,000). A document
+            that is alive may be among them: the index knows its heartbeat to five minutes only.
     """
 
     failed: int = 0

@@ -146,7 +146,7 @@ class RecoveryService:
                     if one.advanced:  # long work has one turn after another
                         done.discard(candidate.key)
             except Exception as error:  # noqa: BLE001 - raised when the rest is done: one row stops no other
-                logger.warning("A row is left to a later sweep: %s", type(error).__name__)
+                logger.warning("%s %s is left to a later sweep: %s", *candidate.key, type(error).__name__)
                 first = first or error
                 self._postpone(candidate)
         return result, first, frozenset(done)

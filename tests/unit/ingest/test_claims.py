@@ -54,6 +54,16 @@ def test_a_stalled_document_is_taken_over_under_its_id_with_a_higher_attempt(
     check_books(world)
 
 
+def test_who_takes_a_document_over_describes_it_anew(world: World, recorder: Recorder) -> None:
+    notes = world.collection()
+    dead = die(world, recorder, notes, "The loom.", source_key="loom", title="Old", source="a", metadata={"by": "x"})
+    world.clock.advance(16 * 60)
+    taken = world.ingest(notes, "The loom.", source_key="loom", source="b", metadata={"by": "y"})
+    document = world.engine.documents.get(ACME, dead)
+    assert taken.document_id == dead
+    assert (document.title, document.source, document.metadata) == ("Old", "b", {"by": "y"})
+
+
 def test_how_long_a_document_may_be_silent_is_a_setting(recorder: Recorder, vectors: MeddlingVectors) -> None:
     settings = Settings(table=TABLE, embedder="none", vectors="none", stalled_after_s=60)
     world = memory_world(recorder, vectors, settings)
