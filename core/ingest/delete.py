@@ -52,9 +52,10 @@ def delete_document(parts: Parts, head: Head) -> Deletion:
         Unavailable: its data could not be deleted; it is served no more, and the sweep goes on with it.
     """
     removed = Removed()
-    now = settle(parts.clock, partial(_stop_serving, parts, head))
-    if now is not None:
-        _remove(parts, now, removed)
+    settled = False
+    while not settled:  # at most twice: a document turns ready once
+        now = settle(parts.clock, partial(_stop_serving, parts, head))
+        settled = now is None or _remove(parts, now, removed)
     return removed.deletion()
 
 
@@ -71,21 +72,28 @@ def _stop_serving(parts: Parts, head: Head) -> Head | None:
     return now.model_copy(update={"state": DocumentState.SUPERSEDED})
 
 
-def _remove(parts: Parts, head: Head, removed: Removed, below: int | None = None) -> None:
-    """Removes a document. ``below``: one in progress only while its number is lower."""
+def _remove(parts: Parts, head: Head, removed: Removed, below: int | None = None) -> bool:
+    """Removes a document; false when it has turned ready meanwhile, and is still there.
+
+    Args:
+        below: one in progress only while its number is lower.
+    """
     if head.state.in_progress:
         taken = take(parts, head, below)
         if taken is not None:
             vectors = remove_data(parts, taken.tenant, taken.space, taken.chunk_ids())
             removed.add(taken, vectors)
-            return
+            return True
         settled = parts.documents.head(head.tenant, head.document_id)
-        if settled is None or settled.state == DocumentState.READY:
-            return  # gone, or turned ready after the delete had begun: a new version, which stays
+        if settled is None:
+            return True
+        if settled.state == DocumentState.READY:
+            return False
         head = settled
     mine, vectors = purge(parts, head)
     if mine:
         removed.add(head, vectors)
+    return True
 
 
 # -- a source --------------------------------------------------------------------------------------
