@@ -267,6 +267,7 @@ class Kind(StrEnum):
     END_LATE = "no answer, written at the end"
     SWEEP_LATE = "no answer, written after the next sweep"
     CUT_OFF = "no answer from here on, all written at the end"
+    AWAY = "written, no answer, and none to the next two calls"
 
     @property
     def deadly(self) -> bool:
@@ -282,7 +283,7 @@ def applies(kind: Kind, call: str, pieces: int) -> bool:
         return name == "batch_write_item" and pieces > 1
     if kind in (Kind.CONFLICT, Kind.CONFLICTS):
         return dynamodb and name in CONDITIONAL
-    if kind == Kind.CUT_OFF:
+    if kind in (Kind.CUT_OFF, Kind.AWAY):
         return dynamodb
     return True
 
@@ -302,8 +303,12 @@ class Cut:
     late: list[Callable[[], Any]] = field(default_factory=list)
     done: bool = False
     _delayed: bool = field(default=False, repr=False)
+    _away: int = field(default=0, repr=False)
 
     def __call__(self, call: Call) -> Any:
+        if self._away and call.store == "dynamodb":
+            self._away -= 1
+            raise call.no_answer()
         if not call.write or call.number < self.at:
             return call.perform()
         if call.number > self.at:
@@ -340,6 +345,10 @@ class Cut:
                 raise call.conflict()
             case Kind.NO_ANSWER:
                 call.perform()
+                raise call.no_answer()
+            case Kind.AWAY:
+                call.perform()
+                self._away = 2
                 raise call.no_answer()
             case Kind.HALF_NO_ANSWER:
                 _all(call.pieces[:half])

@@ -205,7 +205,8 @@ class Race:
         """One interleaving; what was wrong is in ``problems``."""
         self.world.set_back(self.saved)
         self.world.dynamodb.lag = self.pair.setting.lag
-        self._watch = Watch(self.world)
+        names = {part.name for part in self.pair.parts}
+        self._watch = Watch(self.world, by_source=not names & {DELETE_DOCUMENT.name, DELETE_COLLECTION.name})
         steps = [self._watched(part) for part in self.pair.parts]
         run = interleave(self.world, steps, schedule, on_switch=self._look)
         self.world.dynamodb.lag = 0.0
@@ -254,7 +255,7 @@ class Race:
         }
         failure = outcome.failure
         if failure is None:
-            return self._acknowledged(outcome)
+            return self._acknowledged(part, outcome)
         if not isinstance(failure, WeftError):
             return [Problem("other", f"{part.name}: {failure!r}")]
         if failure.code == "unavailable" and part is not FAILING:
@@ -265,7 +266,7 @@ class Race:
             return [Problem("other", f"{part.name}: {failure!r}")]
         return []
 
-    def _acknowledged(self, outcome: Outcome) -> list[Problem]:
+    def _acknowledged(self, part: Part, outcome: Outcome) -> list[Problem]:
         """What was acknowledged did happen."""
         answer = outcome.answer
         ready = isinstance(answer, IngestResult) and answer.state == DocumentState.READY
@@ -273,6 +274,8 @@ class Race:
             return [Problem("lost", f"{answer.document_id} was acknowledged and never served")]
         if isinstance(answer, Deletion) and not answer.complete:
             return [Problem("other", "a delete was not complete")]
+        if part is DELETE_DOCUMENT and self.scene.document in read_rows(self.world.dynamodb.items).heads:
+            return [Problem("lost", "a document is there whose delete was acknowledged")]
         return []
 
     def _highest(self, run: Run) -> list[Problem]:

@@ -6,6 +6,7 @@ gives the same run. Those with few switches are tried first, since few switches 
 """
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -39,6 +40,34 @@ def fixed(schedule: Schedule) -> Chooser:
         return wanted if wanted in able else current
 
     return choose
+
+
+@dataclass(frozen=True)
+class Switch:
+    """Where one process is held, and which goes on: before its how many-th call of that name."""
+
+    process: int
+    call: str
+    nth: int
+    to: int
+
+
+class Script:
+    """Follows switches in their order, each once."""
+
+    def __init__(self, switches: Sequence[Switch]) -> None:
+        self._left = list(switches)
+        self._made: Counter[tuple[int, str]] = Counter()
+
+    def next(self, process: int, call: Call) -> int:
+        """Who goes on, when a process is about to make a call."""
+        self._made[process, call.label] += 1
+        if not self._left:
+            return process
+        first = self._left[0]
+        if (first.process, first.call) != (process, call.label) or self._made[process, call.label] < first.nth:
+            return process
+        return self._left.pop(0).to
 
 
 @dataclass
@@ -76,6 +105,7 @@ class _Table:
         self._over = threading.Semaphore(0)
         self.able: list[tuple[int, ...]] = []
         self.on_switch: Callable[[], None] = lambda: None
+        self.script: Script | None = None
         self._broken: list[Exception] = []
 
     def run(self) -> None:
@@ -104,7 +134,7 @@ class _Table:
         actor_plan = me.plan
 
         def plan(call: Call) -> Any:
-            self._point(number)
+            self._point(number, call)
             if call.write and self._world.clock.monotonic() - call.actor.born > LIFE_S:
                 raise Death  # no writer lives as long
             return actor_plan(call)
@@ -121,10 +151,13 @@ class _Table:
     def _living(self) -> list[int]:
         return [number for number, one in enumerate(self._processes) if one.outcome is None]
 
-    def _point(self, number: int) -> None:
+    def _point(self, number: int, call: Call) -> None:
         able = (number, *(one for one in self._living() if one != number))
         self.able.append(able)
-        chosen = self._choose(len(self.able) - 1, number, able)
+        chosen = (
+            self._choose(len(self.able) - 1, number, able) if self.script is None else self.script.next(number, call)
+        )
+        chosen = chosen if chosen in able else number
         if chosen != number:
             self._switch()
             self._processes[chosen].turn.release()
@@ -137,13 +170,15 @@ def interleave(
     schedule: Schedule,
     *,
     choose: Chooser | None = None,
+    switches: Sequence[Switch] = (),
     plans: Sequence[Plan] = (),
     on_switch: Callable[[], None] = lambda: None,
 ) -> Run:
-    """Runs processes as a schedule says, or as ``choose`` does, from their beginning to their end."""
+    """Runs processes as a schedule, ``choose`` or ``switches`` say, from their beginning to their end."""
     processes = [_Process(step, plans[number] if plans else let_pass) for number, step in enumerate(steps)]
     table = _Table(world, processes, choose or fixed(schedule), schedule.first)
     table.on_switch = on_switch
+    table.script = Script(switches) if switches else None
     table.run()
     outcomes = [one.outcome for one in processes if one.outcome is not None]
     return Run(outcomes, table.able, [(one.first, one.last) for one in processes])

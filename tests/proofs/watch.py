@@ -24,11 +24,13 @@ class Watch:
 
     Args:
         keep: whether the states are kept, which `check_answer` needs.
+        by_source: documents in progress are removed by a delete of their source alone, so only older ones.
     """
 
-    def __init__(self, world: World, *, keep: bool = True) -> None:
+    def __init__(self, world: World, *, keep: bool = True, by_source: bool = False) -> None:
         self._world = world
         self._keep = keep
+        self._by_source = by_source
         self._states: list[Items] = [world.dynamodb.items]
         self.problems: list[Problem] = []
         self.served = {head.document_id for head in read_rows(world.dynamodb.items).served()}
@@ -50,6 +52,16 @@ class Watch:
                 self._source(old, item)
             elif key[1] == "HEAD":
                 self._head(old, item, after)
+            elif key[1].startswith("JOB#") and old is not None and not _rises(old, item, "revision"):
+                self.problems.append(Problem("other", "two workers at one job"))
+        if self._by_source:
+            for key in before.keys() - after.keys():
+                self._removed(key[1], before[key], after)
+
+    def _removed(self, sort: str, old: Any, after: Items) -> None:
+        gone = sort == "HEAD" and old["state"]["S"] in IN_PROGRESS
+        if gone and not self._beaten(old, after):
+            self.problems.append(Problem("living_failed", "a delete removed a version that began after it"))
 
     def _source(self, old: Any, new: Any) -> None:
         if old is not None and int(new["current_number"]["N"]) < int(old["current_number"]["N"]):
@@ -95,6 +107,10 @@ class Watch:
         states = {id(items): items for items in self._states[start:]}
         served = [read_rows(items).served() for items in states.values()]
         self.problems += answer_problems(answer, served, top_k)
+
+
+def _rises(old: Any, new: Any, name: str) -> bool:
+    return int(new[name]["N"]) == int(old[name]["N"]) + 1
 
 
 def answer_problems(answer: RetrieveResult, served: Sequence[Sequence[Head]], top_k: int) -> list[Problem]:
