@@ -9,7 +9,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-NAMES = ["a", "ab", "a.b", "year", "größe", "😀", "exists"]
+NAMES = ["a", "ab", "größe 😀"]
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d)(?:\.(\d+))?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 _ORDERS: dict[str, Callable[[Any, Any], bool]] = {
     "gt": operator.gt,

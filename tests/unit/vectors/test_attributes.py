@@ -109,6 +109,27 @@ def test_an_integer_beyond_the_floats_precision_is_not_the_float_below_it() -> N
     assert term(-(2.0**53) - 2) < term(-(2**53) - 1) < term(-(2.0**53))
 
 
+@pytest.mark.parametrize("middle", [2**54, 2**60, 2**62, -(2**54), -(2**60), -(2**62), 0])
+def test_integers_beside_a_float_that_holds_none_of_them_keep_their_order(middle: int) -> None:
+    neighbours = [middle + distance for distance in range(-1100, 1100)]
+    assert [term(one) for one in neighbours] == sorted({term(one) for one in neighbours})
+    for one in neighbours:
+        assert (term(one) < term(float(middle))) == (one < middle)
+
+
+KINDS: list[Any] = [True, 1, -1.5, "2020-01-01T00:00:00Z", "2020", ""]
+
+
+@pytest.mark.parametrize("held", KINDS)
+@pytest.mark.parametrize("value", KINDS)
+def test_values_of_two_kinds_are_neither_equal_nor_in_any_order(value: Any, held: Any) -> None:
+    for word in ["eq"] if value is True else ["eq", "gt", "gte", "lt", "lte"]:
+        asked = {"a": {word: value}}
+        answer = fulfils(compile_filter(ACME, parse_filter(asked)), attribute_terms(ACME, {"a": held}))
+        assert answer == holds(asked, {"a": held})
+        assert not answer or typed(value)[0] == typed(held)[0]
+
+
 def test_dates_are_instants_at_any_precision_and_a_leap_second_is_the_one_after() -> None:
     assert term("2020-01-01T00:00:00Z") == term("2020-01-01T01:00:00.000+01:00")
     assert term("2020-01-01T00:00:00.1Z") < term("2020-01-01T00:00:00." + "1" * 900 + "Z")
