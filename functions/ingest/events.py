@@ -26,6 +26,7 @@ from core.model.errors import (
     InvalidArgument,
     PayloadTooLarge,
     UnsupportedMediaType,
+    VersionConflict,
     WeftError,
 )
 from core.model.ids import UploadId
@@ -92,7 +93,11 @@ class ObjectEvents:
             case ["ObjectRemoved" | "LifecycleExpiration", "DeleteMarkerCreated"]:
                 self._remove(record, name)
             case ["ObjectRemoved" | "LifecycleExpiration", "Delete"]:
-                self._look_again(record, name)
+                try:
+                    self._look_again(record, name)
+                except VersionConflict:
+                    # A look before this one found something else, so a later event speaks of what is there now.
+                    logger.info("Superseded: the object has changed since", extra={"collection_id": name.collection_id})
             case _:
                 raise NotSettledError(f"Unknown event {record.event_name}")
 

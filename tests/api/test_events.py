@@ -203,6 +203,21 @@ def test_a_marker_that_goes_for_good_brings_the_object_back(objects: Objects) ->
     assert objects.texts() == ["A loom."]
 
 
+def test_a_version_that_goes_for_good_is_settled_by_the_first_look_whatever_comes_later(objects: Objects) -> None:
+    created = objects.put("a.txt", b"A loom.")
+    version = created["s3"]["object"]["versionId"]
+    objects.s3.delete_object(Bucket=BUCKET, Key=objects.key("a.txt"), VersionId=version)
+    gone = notification("ObjectRemoved:Delete", objects.key("a.txt"), version=version, sequencer=objects.next())
+    assert objects.deliver(created, gone) == []
+    again = objects.put("a.txt", b"Yarn.")
+    assert objects.deliver(gone) == [], "the event of what came later is still on its way"
+    assert objects.deliver(again) == []
+    assert objects.texts() == ["Yarn."]
+    removed = objects.remove("a.txt")
+    assert objects.deliver(gone, removed, gone) == []
+    assert objects.documents() == []
+
+
 def test_an_expired_object_leaves_nothing(objects: Objects) -> None:
     assert objects.deliver(objects.put("a.txt", b"A loom.")) == []
     removed = objects.remove("a.txt") | {"eventName": "LifecycleExpiration:DeleteMarkerCreated"}
