@@ -1,8 +1,9 @@
 """Reconcile: rows and vectors of a collection are compared in both directions, and what disagrees is repaired.
 
-From the rows: chunks of served documents without a vector are embedded again. From the vectors: those without a row
-that is served, or that an ingest is working on, are removed. Then the counters: they are corrected when a second
-recount, after a pause for the listing to catch up, still disagrees and no gate has moved since before the first.
+From the rows: chunks of ready documents without a vector are embedded again; those that are lost themselves lose their
+vector. From the vectors: those that no document serves and no ingest works on are removed. Then the counters: they are
+corrected when a second recount, after a pause for the listing to catch up, still disagrees and no gate has moved since
+before the first.
 """
 
 from collections.abc import Iterable, Sequence
@@ -77,7 +78,7 @@ class ReconcileService:
             if missing:
                 job = job.plus(embedded_again=self._embed_again(piece, missing, life))
             if lost and self._still_ready(piece.head):
-                job = job.plus(lost=len(lost))
+                job = job.plus(lost=len(lost), removed=self._remove(job, [one for one in lost if one in there]))
         job = job.plus(chunks=len(rows))
         return job.at("vectors") if position is None else job.at("rows", position)
 
@@ -98,23 +99,23 @@ class ReconcileService:
         after = None if job.position is None else ChunkId(job.position)
         store = parts.vector_store()
         ids = store.scan(job.tenant, space, job.collection_id, after, CHUNKS_AT_ONCE)
-        removed = self._without_row(job.tenant, ids)
-        if removed:
-            store.delete(job.tenant, space, removed)
-        job = job.plus(vectors=len(ids), removed=len(removed))
+        removed = self._remove(job, self._without_document(job.tenant, ids))
+        job = job.plus(vectors=len(ids), removed=removed)
         return job.at("vectors", ids[-1]) if len(ids) == CHUNKS_AT_ONCE else job.at("counters")
+
+    def _remove(self, job: Job, ids: Sequence[ChunkId]) -> int:
+        return self._parts.vector_store().delete(job.tenant, self._space(job), ids) if ids else 0
 
     def _space(self, job: Job) -> VectorSpace:
         row = self._parts.collection(job.tenant, job.collection_id)
         return VectorSpace(model=row.embedding_model, dimensions=row.embedding_dims)
 
-    def _without_row(self, tenant: Tenant, ids: Sequence[ChunkId]) -> list[ChunkId]:
-        """Vectors that nothing serves and nobody works on. The document is read after the vector was seen, so a
-        vector of a version on its way in has its row by then."""
+    def _without_document(self, tenant: Tenant, ids: Sequence[ChunkId]) -> list[ChunkId]:
+        """Vectors that no document serves and no ingest works on. The document is read after the vector was seen, so
+        a vector of a version on its way in has its row by then."""
         heads = self._parts.documents.heads(tenant, list({one.document_id for one in ids}))
-        ready = [one for one in ids if _has_place(heads.get(one.document_id), one, DocumentState.READY)]
-        rows = self._parts.documents.chunks_there(tenant, ready)
-        return [one for one in ids if one not in rows and not _is_in_progress(heads.get(one.document_id), one)]
+        pairs = ((heads.get(one.document_id), one) for one in ids)
+        return [one for head, one in pairs if not _is_served(head, one) and not _is_in_progress(head, one)]
 
     # -- the counters ------------------------------------------------------------------------------
 
@@ -160,10 +161,10 @@ def new_reconcile(tenant: Tenant, collection_id: CollectionId, now: datetime, re
     )
 
 
-def _has_place(head: Head | None, chunk_id: ChunkId, state: DocumentState) -> bool:
+def _is_served(head: Head | None, chunk_id: ChunkId) -> bool:
     return (
         head is not None
-        and head.state == state
+        and head.state == DocumentState.READY
         and head.attempt == chunk_id.attempt
         and chunk_id.chunk_index < head.chunk_count
     )

@@ -249,7 +249,7 @@ def test_a_worker_that_dies_is_followed_by_one_that_goes_on_from_its_last_step(
     world.clock.advance(LEASE.total_seconds() + 1)
     busy.embedded.clear()
     assert found(run(world, collection)) == right
-    assert busy.embedded == []
+    assert {text.split()[0] for text in busy.embedded} == {"n3"}, "the first document has been repaired already"
 
 
 def test_a_second_run_meanwhile_answers_how_far_the_first_is(
