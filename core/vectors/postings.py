@@ -50,7 +50,7 @@ class Postings:
         first = (bisect_left if includes_low else bisect_right)(self.terms, low)
         beyond = (bisect_right if includes_high else bisect_left)(self.terms, high)
         found = np.zeros(self.row_count, dtype=np.bool_)
-        found[self._rows(first, max(first, beyond))] = True
+        found[self._rows(first, beyond)] = True
         return found
 
     def _rows(self, first: int, beyond: int) -> NDArray[np.intp]:
