@@ -16,12 +16,13 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export SAM_CLI_TELEMETRY := 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test check lint types templates tests lock clean
+.PHONY: help setup demo up test check lint types templates tests proofs lock clean
 
 help:
 	@echo "make demo    start everything, ingest real documents, ask questions (FILES=\"a.md b.txt\" ASK=\"a question\" for your own)"
 	@echo "make up      start everything and keep it running (PORT=8080, DATA=folder to keep what it holds)"
 	@echo "make test    every test, lint, types and the template's checks"
+	@echo "make proofs  try to break every promise, at full size, which takes long"
 	@echo "make check   lint, types and the template's checks alone"
 	@echo "make setup   make $(VENV), which all of these do first"
 	@echo "make lock    resolve the lists in requirements/ again"
@@ -63,6 +64,14 @@ test: setup check tests
 
 tests: setup $(MINISTACK_VENV)/.done
 	$(BIN)/pytest -n 2 --dist loadgroup
+
+# A module that ends by calling main is a proof; the others are what proofs are made of.
+PROOFS = $(patsubst tests/proofs/%.py,%,$(shell grep -l '^    main' tests/proofs/*.py))
+
+proofs: setup
+	@broken=; for proof in $(PROOFS); do \
+		echo "$$proof"; $(BIN)/python -m tests.proofs.$$proof --json || broken="$$broken $$proof"; \
+	done; test -z "$$broken" || { echo "Broken or not run:$$broken" >&2; exit 1; }
 
 check: lint types templates
 
