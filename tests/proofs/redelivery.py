@@ -37,7 +37,7 @@ from tests.proofs.judge import Problem, Rows, read_rows, settle_world
 from tests.proofs.objects import BUCKET, Bucket, Change, Message, Queue
 from tests.proofs.tally import Tally, total
 
-OBJECTS = 400
+OBJECTS = 1000
 AT_ONCE = 25
 HANDLERS = 8
 MOST_COPIES = 10

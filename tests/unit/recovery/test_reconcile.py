@@ -206,6 +206,27 @@ def test_a_gate_that_moves_while_it_counts_is_left_to_the_next_run(world: World,
     check_books(world)
 
 
+def test_a_listing_that_is_behind_is_given_time_to_catch_up(world: World, collection: Collection) -> None:
+    ready(world, collection, "warp")
+    world.dynamodb.lag = 3.0
+    assert found(run(world, collection)) == {}
+    check_books(world)
+
+
+def test_chunks_of_a_document_that_is_deleted_while_it_looks_are_not_lost(
+    world: World, collection: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = ready(world, collection, "warp")
+    look = world.parts.documents.chunks_there
+
+    def delete_and_look(*arguments: object) -> object:
+        world.engine.documents.delete(ACME, document)
+        return look(*arguments)  # type: ignore[arg-type]  # what it was given
+
+    monkeypatch.setattr(world.parts.documents, "chunks_there", delete_and_look)
+    assert found(run(world, collection)) == {}
+
+
 def damage(world: World, collection: Collection) -> dict[str, int]:
     """Everything at once; answers what a report says of it."""
     documents = [ready(world, collection, f"n{number}", 4) for number in range(5)]
