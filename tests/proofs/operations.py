@@ -283,7 +283,7 @@ def delete_collection(actor: Actor, scene: Scene) -> Any:
 
 
 def sweep(actor: Actor, scene: Scene) -> Any:
-    return actor.engine.recovery.sweep()
+    return actor.engine.recovery.sweep(timedelta(0))
 
 
 def update(**fields: Any) -> Callable[[Actor, Scene], Any]:
