@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from pydantic import ValidationError
+
 from tests.proofs.command import Options, Report, main, spread
 from tests.proofs.harness import STALLED_S, Call, Cut, Kind, Outcome, Plan, World, applies, let_pass, seeded
 from tests.proofs.judge import Problem, Summary, look, settle_world, summary
@@ -126,6 +128,8 @@ def try_operation(operation: Operation, options: Options, share: float = 1.0) ->
                 again = ", then again" if case.again else ""
                 where = f"{operation.name}, write {case.at} ({trial.writes[case.at - 1][0]}) {case.kind}{again}"
                 tally.add(where, trial.judge(case))
+    except ValidationError as error:
+        tally.add(operation.name, [Problem("other", f"a row that cannot be read: {error.title}")])
     finally:
         world.close()
     return tally

@@ -1,131 +1,14 @@
 """Mutants: each protection is switched off in the engine's code, in this process alone, and must turn a proof red.
 
-A mutant is a function of the engine and a piece of its text with another in its place. The piece must be there, once: a
-mutant of code that has changed is an error, and not a protection that was tried.
+Where one protection stands behind another, both are switched off together, and the outer one alone where that shows.
 """
 
-import __future__
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-import inspect
-import textwrap
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from importlib import import_module
-from types import FunctionType
-from typing import Any
-
-from core.model.hit import RetrieveQuery
-from core.model.tenant import Tenant
-from tests.proofs import crash, late_writers, operations, races
 from tests.proofs.command import Options, Report, main, spread
-from tests.proofs.harness import TENANT, World
-from tests.proofs.judge import Problem
-from tests.proofs.operations import serving
-from tests.proofs.storms import try_storms
-from tests.proofs.tally import Tally
-
-Probe = Callable[[Options], Iterator[Tally]]
-"""A piece of a proof, some tallies at a time."""
-
-
-@dataclass(frozen=True)
-class Mutant:
-    """A protection switched off.
-
-    Attributes:
-        where: the function, as ``module:name``.
-        old, new: the piece of its text, and what takes its place.
-        probes: the pieces of proofs that are tried first; then all are.
-    """
-
-    name: str
-    where: str
-    old: str
-    new: str
-    probes: tuple[Probe, ...] = ()
-
-
-# -- pieces of proofs --------------------------------------------------------------------------------
-
-
-def race(name: str, limit: int = 80) -> Probe:
-    """Races whose name holds a text."""
-
-    def probe(options: Options) -> Iterator[Tally]:
-        for pair in races.pairs():
-            if name in pair.name:
-                yield races.try_pair(pair, options, limit)
-
-    return probe
-
-
-def cut(name: str, share: float = 1.0) -> Probe:
-    """Cuts of the operations whose name holds a text."""
-
-    def probe(options: Options) -> Iterator[Tally]:
-        for operation in operations.OPERATIONS:
-            if name in operation.name:
-                yield crash.try_operation(operation, options, share)
-
-    return probe
-
-
-def late(name: str, share: float = 1.0) -> Probe:
-    """Late writers whose name holds a text."""
-
-    def probe(options: Options) -> Iterator[Tally]:
-        for writer in late_writers.WRITERS:
-            if name in writer.name:
-                yield late_writers.try_writer(writer, options, share)
-
-    return probe
-
-
-def storms(number: int) -> Probe:
-    """So many storms."""
-
-    def probe(options: Options) -> Iterator[Tally]:
-        for batch in range(number // 50):
-            yield try_storms(options.store(), f"{options.seed}-{batch}", 50)
-
-    return probe
-
-
-def foreign(options: Options) -> Iterator[Tally]:
-    """A vector store that answers with another tenant's record: no answer may hold it."""
-    world = World(options.store(), options.seed)
-    scene = serving()(world)
-    search = world.mirror.store.search
-    tally = Tally()
-
-    def astray(tenant: Any, space: Any, query: Any) -> Any:
-        return [replace(match, tenant=Tenant("globex")) for match in search(tenant, space, query)]
-
-    world.mirror.store.search = astray  # type: ignore[method-assign]  # this one store goes astray
-    try:
-        answer = world.plain.engine.retrieve(TENANT, RetrieveQuery(query="text", collections=[scene.collection]))
-        tally.add("a store gone astray", [Problem("mixed", f"{len(answer.hits)} hits of another tenant's")])
-    except RuntimeError:
-        tally.add("a store gone astray", [])
-    finally:
-        world.close()
-    yield tally
-
-
-EVERYTHING: tuple[Probe, ...] = (
-    cut("", 0.02),
-    late("", 0.05),
-    storms(100),
-    race("", 6),
-    late("", 0.3),
-    cut("", 0.2),
-    storms(1000),
-    race("", 60),
-    foreign,
-)
-
-# -- the mutants -------------------------------------------------------------------------------------
+from tests.proofs.mutation import Mutant, switched_off
+from tests.proofs.probes import EVERYTHING, Probe, cut, foreign, late, race, script
 
 _TRANSITIONS = "core.metadata.transitions:Transitions."
 _ATTEMPT = "core.ingest.attempt:Attempt."
@@ -136,25 +19,42 @@ _PURGE = "core.ingest.purge:"
 _SEARCH = "core.retrieval.search:"
 _SWEEP = "core.recovery.sweep:RecoveryService."
 _COLLECTIONS = "core.metadata.collections:Collections."
-_TIME = race("time passes", 150)
 _LATE = late("", 0.3)
 
 MUTANTS: tuple[Mutant, ...] = (
     # attempt: the fencing token
     Mutant(
-        "attempt: in the heartbeat", _TRANSITIONS + "heartbeat", "condition=_MINE", "condition=_IN_PROGRESS", (_LATE,)
-    ),
-    Mutant(
         "attempt: in the swap",
         _TRANSITIONS + "swap",
         "{_MINE} AND",
         "{_IN_PROGRESS} AND",
-        (race("time passes: ingest | ingest |", 4000),),
+        (script("an old attempt swaps"),),
+    ),
+    Mutant(
+        "attempt: everywhere",
+        _TRANSITIONS + "swap",
+        "{_MINE} AND",
+        "{_IN_PROGRESS} AND",
+        (_LATE,),
+        (
+            (_TRANSITIONS + "heartbeat", "condition=_MINE", "condition=_IN_PROGRESS"),
+            (_ATTEMPT + "_swap", "or head.attempt != self._head.attempt", ""),
+        ),
     ),
     Mutant("attempt: read before the swap", _ATTEMPT + "_swap", "or head.attempt != self._head.attempt", "", (_LATE,)),
-    Mutant("attempt: in the failure", _TRANSITIONS + "fail", "condition = _MINE", "condition = _IN_PROGRESS"),
     Mutant(
-        "attempt: read before the failure", _MARK, " or now.attempt != head.attempt", "", (late("ingest that fails"),)
+        "attempt: in the failure",
+        _TRANSITIONS + "fail",
+        "condition = _MINE",
+        "condition = _IN_PROGRESS",
+        (script("an old attempt has read, and fails"),),
+    ),
+    Mutant(
+        "attempt: read before the failure",
+        _MARK,
+        " or now.attempt != head.attempt",
+        "",
+        (script("an old attempt reads, and fails"),),
     ),
     Mutant(
         "attempt: raised by a claim",
@@ -186,18 +86,22 @@ MUTANTS: tuple[Mutant, ...] = (
         "self._heartbeat()",
         (cut("first ingest", 0.2),),
     ),
-    Mutant("reserved: in a claim", _TRANSITIONS + "claim", " AND reserved = :reserved", ""),
-    Mutant("reserved: in a removal", _TRANSITIONS + "remove", " AND reserved = :reserved", ""),
+    Mutant(
+        "reserved: in a removal",
+        _TRANSITIONS + "remove",
+        " AND reserved = :reserved",
+        "",
+        (script("records how much"),),
+    ),
     # the sweep's guard
-    Mutant("sweep_guard: read", _MARK, "cutoff is not None and now.heartbeat > cutoff", "False", (_TIME,)),
-    Mutant("sweep_guard: written", _TRANSITIONS + "fail", "if cutoff is not None:", "if False:", (_TIME,)),
+    Mutant("sweep_guard", _TRANSITIONS + "fail", "if cutoff is not None:", "if False:", (script("a sweep has read"),)),
     Mutant("claim's cutoff: read", _INGEST + "_join", "head.heartbeat > cutoff", "False", (race("served: ingest |"),)),
     Mutant(
         "claim's cutoff: written",
         _TRANSITIONS + "claim",
         " AND heartbeat <= :cutoff",
         "",
-        (race("stalled: ingest |", 300),),
+        (script("a claim has read"),),
     ),
     # revision: a source is written as it was read
     Mutant(
@@ -222,20 +126,12 @@ MUTANTS: tuple[Mutant, ...] = (
         "False",
         (cut("overtaken"),),
     ),
-    Mutant("number: in the swap's row", _TRANSITIONS + "swap", " AND #number = :number", "", (race("versions"),)),
     Mutant(
         "number: of a removal",
         _DELETE + "_remove_current",
         '"current_number": number, ',
         "",
         (race("served: ingest | delete source"),),
-    ),
-    Mutant(
-        "number: at the end of what is overtaken",
-        _TRANSITIONS + "overtaken",
-        " AND #number = :number",
-        "",
-        (race("versions"),),
     ),
     Mutant(
         "renumber: the row",
@@ -268,18 +164,6 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     # pinned: the current document is as it was read
     Mutant(
-        "pinned: the old version is ready",
-        _TRANSITIONS + "_supersede_current",
-        "#state = :ready AND attempt = :attempt",
-        "attribute_exists(pk)",
-    ),
-    Mutant(
-        "pinned: forget",
-        _TRANSITIONS + "forget",
-        "source.current is None or source.current.document_id != head.document_id",
-        "False",
-    ),
-    Mutant(
         "pinned: both",
         _TRANSITIONS + "_put_source",
         'condition="revision = :revision" if read.revision else "attribute_not_exists(pk)"',
@@ -305,13 +189,6 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     # live work
     Mutant(
-        "live_work: joined",
-        "core.ingest.decide:decide",
-        "work and work.number > source.current_number",
-        "work",
-        (race("served: ingest"),),
-    ),
-    Mutant(
         "live_work: dropped by a swap",
         _TRANSITIONS + "swap",
         "work = read.without_work_up_to(head.number)",
@@ -319,7 +196,11 @@ MUTANTS: tuple[Mutant, ...] = (
         (cut("replace", 0.1),),
     ),
     Mutant(
-        "live_work: dropped by a removal", _DELETE + "_remove_current", ', "work": {}', "", (cut("delete source", 0.2),)
+        "live_work: dropped by a removal",
+        _DELETE + "_remove_current",
+        ', "work": {}',
+        "",
+        (script("overtaken by a removal"),),
     ),
     Mutant("release of work", _TRANSITIONS + "release", "work == source.work", "True", (cut("fails", 0.3),)),
     Mutant(
@@ -345,12 +226,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "core.metadata.candidates:Candidates.settle",
         "candidate.due > table.due_at(now)",
         "False",
-    ),
-    Mutant(
-        "clean_again: as listed",
-        "core.metadata.candidates:Candidates._leave",
-        'condition="sweep_sk = :due"',
-        'condition="attribute_exists(pk)"',
+        (script("a sweep cleans"),),
+        (("core.metadata.candidates:Candidates._leave", 'condition="sweep_sk = :due"', "condition=None"),),
     ),
     Mutant("mark of an attempt", _TRANSITIONS + "claim", "self._put_gone(head, attempt=head.attempt),", "", (_LATE,)),
     Mutant("mark of a document", _TRANSITIONS + "remove", "self._put_gone(head, attempt=None),", "", (_LATE,)),
@@ -360,12 +237,6 @@ MUTANTS: tuple[Mutant, ...] = (
         "remove_data(self._parts, tenant, gone.space, gone.chunk_ids())",
         "pass",
         (_LATE, cut("removed")),
-    ),
-    Mutant(
-        "mark: not before its time",
-        _SWEEP + "_mark",
-        "gone is None or gone.due > self._parts.clock.now()",
-        "gone is None",
     ),
     Mutant(
         "sweep: cleans what failed",
@@ -386,12 +257,12 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "discard", _ATTEMPT + "_discard", "remove_data(self._parts, head.tenant, head.space, written)", "pass", (_LATE,)
     ),
-    Mutant("life of a reindex", "core.recovery.revector:write_again", "life.is_over()", "False"),
     Mutant(
-        "row read again after a reindex",
+        "life of a reindex",
         "core.recovery.revector:write_again",
-        "now is not None and now.state == DocumentState.READY and now.attempt == head.attempt",
-        "True",
+        "life.is_over()",
+        "False",
+        (script("a reindex wakes up"),),
     ),
     # visible
     Mutant(
@@ -428,7 +299,7 @@ MUTANTS: tuple[Mutant, ...] = (
         _SEARCH + "search",
         "exclude_generations=sorted(hidden)",
         "exclude_generations=[]",
-        (cut("replace", 0.2),),
+        (script("beneath"),),
     ),
     Mutant(
         "refill with what came to serve",
@@ -472,15 +343,21 @@ MUTANTS: tuple[Mutant, ...] = (
         _TRANSITIONS + "swap",
         "counts = Counts(documents=1, chunks=chunk_count, working=-1)",
         "counts = Counts(documents=1, chunks=chunk_count)",
+        (cut("first ingest", 0.02),),
     ),
     Mutant(
-        "counters: a replaced version", _TRANSITIONS + "swap", "chunk_count - read.current.chunk_count", "chunk_count"
+        "counters: a replaced version",
+        _TRANSITIONS + "swap",
+        "chunk_count - read.current.chunk_count",
+        "chunk_count",
+        (cut("replace", 0.02),),
     ),
     Mutant(
         "counters: a removal",
         _TRANSITIONS + "remove",
         "counts = Counts(rows=-1, working=-int(head.state.in_progress))",
         "counts = Counts(rows=-1)",
+        (cut("delete document", 0.02),),
     ),
     Mutant(
         "counters: the listing is behind",
@@ -490,24 +367,42 @@ MUTANTS: tuple[Mutant, ...] = (
         (race("listing lags"),),
     ),
     Mutant(
-        "last look at a collection", _DELETE + "_finish", "parts.clock.now() + parts.writer_life", "parts.clock.now()"
+        "last look at a collection",
+        _DELETE + "_finish",
+        "parts.clock.now() + parts.writer_life",
+        "parts.clock.now()",
+        (script("a removal is written"),),
     ),
-    Mutant("entries of a collection", _SWEEP + "_collection", "remove_entries(self._parts, row)", "pass"),
+    Mutant(
+        "entries of a collection",
+        _SWEEP + "_collection",
+        "remove_entries(self._parts, row)",
+        "pass",
+        (script("a removal is written"),),
+    ),
     # deletes
     Mutant(
-        "delete source: newer versions stay",
-        _DELETE + "delete_source",
-        "head.number < number and",
-        "",
-        (race("served: ingest"),),
+        "delete document: that turns ready beside it",
+        _DELETE + "_remove",
+        "if settled.state == DocumentState.READY:",
+        "if False:",
+        (race("stalled: ingest | delete document"),),
     ),
     Mutant(
-        "delete source: what turned ready stays",
-        _DELETE + "_remove",
-        "settled is None or settled.state == DocumentState.READY",
-        "settled is None",
+        "delete document: again when it has turned ready",
+        _DELETE + "delete_document",
+        "settled = now is None or _remove(parts, now, removed)",
+        "settled = now is None or _remove(parts, now, removed) in (True, False)",
+        (race("stalled: ingest | delete document"),),
     ),
-    Mutant("delete source: below its number", _PURGE + "_take_rows", "now.number >= below", "False"),
+    Mutant(
+        "delete source: newer versions stay",
+        _PURGE + "_take_rows",
+        "now.number >= below",
+        "False",
+        (race("served: ingest | delete source", 300), race("empty: ingest | delete source", 300)),
+        ((_DELETE + "delete_source", "head.number < number and", ""),),
+    ),
     Mutant(
         "delete source: as the row is now",
         _DELETE + "_remove_current",
@@ -535,9 +430,6 @@ MUTANTS: tuple[Mutant, ...] = (
         "parts.documents.delete_chunks(tenant, chunk_ids)",
         "pass",
         (cut("delete", 0.1),),
-    ),
-    Mutant(
-        "purge: tried again", _PURGE + "_remove_rows", "raise  # something else of the transaction: try again", "pass"
     ),
     # collections
     Mutant(
@@ -581,7 +473,7 @@ MUTANTS: tuple[Mutant, ...] = (
         _COLLECTIONS + "correct",
         'condition=" AND ".join(held)',
         "condition=None",
-        (race("reconcile"),),
+        (script("corrects"),),
     ),
     Mutant(
         "jobs: one worker",
@@ -591,49 +483,6 @@ MUTANTS: tuple[Mutant, ...] = (
         (race("reindex"),),
     ),
 )
-
-
-@contextmanager
-def switched_off(mutant: Mutant) -> Iterator[None]:
-    """The engine without a protection.
-
-    Raises:
-        LookupError: the piece of text is not there, or not once.
-    """
-    function = _function(mutant.where)
-    source = textwrap.dedent(inspect.getsource(function))
-    lines = source.splitlines(keepends=True)
-    while lines[0].startswith("@"):
-        lines.pop(0)
-    source = "".join(lines)
-    if source.count(mutant.old) != 1:
-        raise LookupError(f"{mutant.name}: {mutant.where} holds its text {source.count(mutant.old)} times")
-    names = dict(function.__globals__)
-    code = compile(
-        source.replace(mutant.old, mutant.new),
-        mutant.where,
-        "exec",
-        flags=__future__.annotations.compiler_flag,
-        dont_inherit=True,
-    )
-    exec(code, names)
-    original = function.__code__
-    function.__code__ = names[function.__name__].__code__
-    try:
-        yield
-    finally:
-        function.__code__ = original
-
-
-def _function(where: str) -> FunctionType:
-    module, _, path = where.partition(":")
-    found: Any = import_module(module)
-    for name in path.split("."):
-        found = inspect.getattr_static(found, name)
-    function = getattr(found, "__func__", found)
-    if not isinstance(function, FunctionType):
-        raise TypeError(f"{where} is no function")
-    return function
 
 
 @dataclass(frozen=True)

@@ -138,6 +138,17 @@ def superseded(world: World) -> Scene:
     return scene
 
 
+def later(prepare: Callable[[World], Scene]) -> Callable[[World], Scene]:
+    """The same scene, when a sweep finds what it left: as old as what has stalled."""
+
+    def prepare_later(world: World) -> Scene:
+        scene = prepare(world)
+        world.clock.advance(STALLED_S + 60)
+        return scene
+
+    return prepare_later
+
+
 def failed_and_due(world: World) -> Scene:
     """A failed document that is to be cleaned once more, with vectors that a late writer left."""
     scene = stalled(serving(), VECTORS)(world)
@@ -283,7 +294,7 @@ def delete_collection(actor: Actor, scene: Scene) -> Any:
 
 
 def sweep(actor: Actor, scene: Scene) -> Any:
-    return actor.engine.recovery.sweep(timedelta(0))
+    return actor.engine.recovery.sweep()
 
 
 def update(**fields: Any) -> Callable[[Actor, Scene], Any]:
@@ -354,11 +365,11 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation("sweep of a stalled document", stalled(serving(), VECTORS), sweep),
     Operation("sweep of a stalled document of many chunks", stalled(serving(), VECTORS, chunks=LARGE), sweep),
     Operation("sweep of a stalled document without a key", stalled(empty, VECTORS, None), sweep),
-    Operation("sweep of a superseded document", superseded, sweep),
+    Operation("sweep of a superseded document", later(superseded), sweep),
     Operation("sweep of a failed document", failed_and_due, sweep),
     Operation("sweep of a removed document", removed_and_due, sweep),
-    Operation("sweep of a collection that is being deleted", half_deleted("vectors.delete"), sweep),
-    Operation("sweep of a collection with open gates", half_deleted("dynamodb.update_item"), sweep),
+    Operation("sweep of a collection that is being deleted", later(half_deleted("vectors.delete")), sweep),
+    Operation("sweep of a collection with open gates", later(half_deleted("dynamodb.update_item")), sweep),
     Operation("sweep of an emptied collection", emptied, sweep),
     Operation("create collection", empty, create),
     Operation("rename collection", serving(), update(name="renamed")),

@@ -126,6 +126,7 @@ EVERYBODY = (
     REINDEX,
     RECONCILE,
 )
+SERVED_VERSION = "5"
 LOOSE = ingest_part("ingest without a key", "new", None)
 LOOSE_OTHER = ingest_part("ingest of other content without a key", "other", None)
 UNKEYED = (LOOSE, LOOSE_OTHER, DELETE_DOCUMENT, DELETE_COLLECTION, SWEEP, RETRIEVE_1, RETRIEVE_10, REINDEX, RECONCILE)
@@ -133,7 +134,7 @@ VERSIONED = (
     ingest_part("ingest at 6", "new", source_version="6"),
     ingest_part("ingest at 7", "other", source_version="7"),
     ingest_part("ingest at 4", "older", source_version="4"),
-    ingest_part("ingest of what is served at 6", "old", source_version="6"),
+    ingest_part("ingest of what is served at a", "old", source_version="a"),
     ingest_part("ingest of the same at 8", "new", source_version="8"),
     Part("delete source at 6", do.delete_source("6"), "", "6"),
     Part("delete source at 9", do.delete_source("9"), "", "9"),
@@ -147,7 +148,11 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("served", serving(), EVERYBODY),
     Setting("empty", do.empty, (SAME, OTHER, FAILING, DELETE_SOURCE, DELETE_COLLECTION, SWEEP, UPDATE, RETRIEVE_1)),
     Setting("stalled", stalled(serving(), do.VECTORS), EVERYBODY),
-    Setting("superseded, not purged", do.superseded, (SAME, OTHER, DELETE_SOURCE, DELETE_COLLECTION, SWEEP, RECONCILE)),
+    Setting(
+        "superseded, not purged",
+        do.later(do.superseded),
+        (SAME, OTHER, DELETE_SOURCE, DELETE_COLLECTION, SWEEP, RECONCILE),
+    ),
     Setting("failed", failed(serving()), (OTHER, DELETE_SOURCE, DELETE_DOCUMENT, DELETE_COLLECTION, SWEEP, RECONCILE)),
     Setting("failed and due", do.failed_and_due, (SAME, DELETE_SOURCE, DELETE_DOCUMENT, DELETE_COLLECTION, SWEEP)),
     Setting("removed and due", do.removed_and_due, (SAME, DELETE_SOURCE, DELETE_COLLECTION, SWEEP, RECONCILE)),
@@ -159,7 +164,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("unkeyed, served", serving(key=None), UNKEYED),
     Setting("unkeyed, stalled", stalled(do.empty, do.VECTORS, None), UNKEYED),
     Setting("unkeyed, time passes", serving(key=None), (LOOSE, DELETE_DOCUMENT, DELETE_COLLECTION, SWEEP), tick=True),
-    Setting("versions", serving(source_version="5"), VERSIONED, versions=True),
+    Setting("versions", serving(source_version=SERVED_VERSION), VERSIONED, versions=True),
     Setting("listing lags", do.everything, (DELETE_COLLECTION, SWEEP, SAME, REINDEX, RECONCILE), lag=0.4),
 )
 
@@ -250,21 +255,31 @@ class Race:
         return problems
 
     def _told_one(self, part: Part, outcome: Outcome) -> list[Problem]:
-        others = {one.name for one in self.pair.parts if one is not part} | {
-            one.name for one in self.pair.parts if self.pair.parts.count(one) > 1
-        }
         failure = outcome.failure
         if failure is None:
             return self._acknowledged(part, outcome)
+        if isinstance(failure, IngestInterrupted) and not self._others(part) & INTERRUPTING:
+            return [Problem("living_failed", f"{part.name} was interrupted by {sorted(self._others(part))}")]
+        return [] if self._may_fail_so(part, failure) else [Problem("other", f"{part.name}: {failure!r}")]
+
+    def _may_fail_so(self, part: Part, failure: Exception) -> bool:
         if not isinstance(failure, WeftError):
-            return [Problem("other", f"{part.name}: {failure!r}")]
-        if failure.code == "unavailable" and part is not FAILING:
-            return [Problem("other", f"{part.name}: {failure!r}")]
-        if isinstance(failure, IngestInterrupted) and not others & INTERRUPTING:
-            return [Problem("living_failed", f"{part.name} was interrupted by {sorted(others)}")]
-        if isinstance(failure, CollectionNotFound) and DELETE_COLLECTION.name not in others:
-            return [Problem("other", f"{part.name}: {failure!r}")]
-        return []
+            return False
+        if failure.code == "unavailable":
+            return part is FAILING
+        if failure.code == "version_conflict":
+            return self._same_version(part)
+        return DELETE_COLLECTION.name in self._others(part) or not isinstance(failure, CollectionNotFound)
+
+    def _others(self, part: Part) -> set[str]:
+        """Whom a part meets: itself too, when it is there twice."""
+        others = list(self.pair.parts)
+        others.remove(part)
+        return {one.name for one in others}
+
+    def _same_version(self, part: Part) -> bool:
+        """Whether anybody else brings the version of a part."""
+        return part.version == SERVED_VERSION or sum(one.version == part.version for one in self.pair.parts) > 1
 
     def _acknowledged(self, part: Part, outcome: Outcome) -> list[Problem]:
         """What was acknowledged did happen."""
@@ -280,7 +295,7 @@ class Race:
 
     def _highest(self, run: Run) -> list[Problem]:
         """Of all versions that were acknowledged, the highest is served."""
-        done = [("5", "old")]
+        done = [(SERVED_VERSION, "old")]
         for part, outcome in zip(self.pair.parts, run.outcomes, strict=True):
             if part.version is None or part.effect is None or not outcome.acknowledged:
                 continue
