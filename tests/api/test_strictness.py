@@ -35,20 +35,21 @@ def _filled(path: str) -> str:
     return re.sub(r"\{(\w+)\}", lambda match: _IDS[match[1]], path)
 
 
-ROUTES = [
-    (method, _filled(route.path))
+TAKES_BODY = {
+    (method, _filled(route.path)): route.body_field is not None
     for app in applications()
     for route in app.routes
     if isinstance(route, APIRoute)
     for method in sorted(route.methods or ())
-]
+}
+ROUTES = list(TAKES_BODY)
 WITH_TENANT = [route for route in ROUTES if route[1] != "/v1/health"]
-WITH_BODY = [(method, path) for method, path in ROUTES if method in {"POST", "PATCH"}]
+WITH_BODY = [route for route in ROUTES if TAKES_BODY[route]]
 WITHOUT_BODY = [route for route in ROUTES if route not in WITH_BODY]
 
 
-def _body(method: str) -> dict[str, object] | None:
-    return {} if method in {"POST", "PATCH"} else None
+def _body(method: str, path: str) -> dict[str, object] | None:
+    return {} if TAKES_BODY[method, path] else None
 
 
 def refused(answer: Answer, status: int, code: str, field: str | None = None) -> None:
@@ -73,7 +74,7 @@ def refused(answer: Answer, status: int, code: str, field: str | None = None) ->
 def test_a_token_without_a_tenants_name_is_refused(
     api: Api, method: str, path: str, claims: dict[str, str] | None
 ) -> None:
-    refused(Api(claims=claims).call(method, path, _body(method)), 403, "tenant_required")
+    refused(Api(claims=claims).call(method, path, _body(method, path)), 403, "tenant_required")
 
 
 @pytest.mark.parametrize(("method", "path"), WITH_BODY)
@@ -85,14 +86,14 @@ def test_a_body_that_names_another_tenant_is_refused(api: Api, method: str, path
 @pytest.mark.parametrize(("method", "path"), ROUTES)
 def test_no_query_and_no_header_can_name_a_tenant(api: Api, method: str, path: str) -> None:
     answer = api.call(
-        method, path, _body(method), query={"tenant": TENANT}, headers={"x-tenant": "other", "tenant": "other"}
+        method, path, _body(method, path), query={"tenant": TENANT}, headers={"x-tenant": "other", "tenant": "other"}
     )
     refused(answer, 400, "invalid_argument", "tenant")
 
 
 @pytest.mark.parametrize(("method", "path"), ROUTES)
 def test_an_unknown_query_parameter_is_refused(api: Api, method: str, path: str) -> None:
-    refused(api.call(method, path, _body(method), query={"surprise": "1"}), 400, "invalid_argument", "surprise")
+    refused(api.call(method, path, _body(method, path), query={"surprise": "1"}), 400, "invalid_argument", "surprise")
 
 
 @pytest.mark.parametrize(("method", "path"), WITH_BODY)
@@ -168,9 +169,10 @@ def test_a_body_that_nobody_reads_is_refused(api: Api, method: str, path: str) -
 )
 @pytest.mark.parametrize("wrong", ["nonsense", "usr_01ksr49200e008000001000000", "%00", "..", "col_%F0%9F%98%80"])
 def test_an_identifier_of_another_form_is_refused(api: Api, method: str, path: str, wrong: str) -> None:
+    body = _body(method, path)
     for identifier in _IDS.values():
         path = path.replace(identifier, wrong)
-    answer = api.call(method, path, _body(method))
+    answer = api.call(method, path, body)
     refused(answer, 400, "invalid_argument")
     assert answer.json["field"].endswith("_id")
 

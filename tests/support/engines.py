@@ -1,8 +1,9 @@
 """Whole engines for tests: moto's DynamoDB in this process, the embedded vector store, a hashing embedder."""
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import boto3
 
@@ -29,6 +30,23 @@ ACME = Tenant("acme")
 GLOBEX = Tenant("globex")
 TABLE = "weft-test"
 REGION = "eu-central-1"
+
+
+class OneAtATime:
+    """A client whose requests never overlap: moto, in this process, copies its tables while other threads write."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._lock = threading.Lock()
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        operation = getattr(self._client, name)
+
+        def call(**arguments: Any) -> Any:
+            with self._lock:
+                return operation(**arguments)
+
+        return call
 
 
 @dataclass
@@ -100,7 +118,7 @@ def make_world(
     parts = Parts(
         settings=settings or Settings(table=TABLE, embedder="none", vectors="none"),
         clock=typed_clock,
-        table=Table(validator.watching(client), TABLE, typed_clock),
+        table=Table(cast(Any, OneAtATime(validator.watching(client))), TABLE, typed_clock),
         loaders=Loaders(),
         splitters=Splitters(),
         embedders={embedder.space.model: embedder},
