@@ -132,6 +132,7 @@ class Actor:
         self.plan = plan
         self.writes: list[str] = []
         self.calls = 0
+        self.patience = LIFE_S - 60
         self.dead = False
         self.born = world.clock.monotonic()
         self.embedder = HashedEmbedder()
@@ -166,8 +167,8 @@ class Actor:
         return self.engine.collections.create(TENANT, new)
 
     def deadline(self) -> float:
-        """Well below the writer's life, as a function's time-out is."""
-        return self.world.clock.monotonic() + LIFE_S - 60
+        """When its caller's patience ends: well below the writer's life, as a function's time-out is."""
+        return self.world.clock.monotonic() + self.patience
 
 
 class Client:

@@ -86,6 +86,16 @@ def delete_document(world: World, scene: Scene, writer: Writer) -> None:
     world.run(lambda actor: do.delete_document(actor, Scene(scene.collection, document)))
 
 
+def delete_and_sweep(world: World, scene: Scene, writer: Writer) -> None:
+    delete_document(world, scene, writer)
+    world.plain.engine.recovery.sweep(timedelta(0))
+
+
+def claim_die_and_sweep(world: World, scene: Scene, writer: Writer) -> None:
+    claim_and_die(do.VECTORS)(world, scene, writer)
+    world.plain.engine.recovery.sweep(timedelta(0))
+
+
 def delete_source(world: World, scene: Scene, writer: Writer) -> None:
     world.run(lambda actor: do.delete_source()(actor, scene))
 
@@ -100,7 +110,9 @@ TAKERS: dict[str, Taker] = {
     "a claim": claim,
     "a claim that dies at once": claim_and_die(do.BEGIN),
     "a claim that dies after its vectors": claim_and_die(do.VECTORS),
+    "a claim that dies, and a sweep": claim_die_and_sweep,
     "a delete of the document": delete_document,
+    "a delete of the document, and a sweep": delete_and_sweep,
     "a delete of the source": delete_source,
     "a delete of the collection": delete_collection,
 }
@@ -155,8 +167,12 @@ class Trial:
         outcome = self._run(lambda call: call.perform())
         self.writes = list(outcome.actor.writes)
 
-    def _run(self, plan: Callable[[Call], Any]) -> Outcome:
-        return self.world.run(lambda actor: self.writer.step(actor, self.scene), plan, chance=1)
+    def _run(self, plan: Callable[[Call], Any], patience: float = LIFE_S - 60) -> Outcome:
+        def step(actor: Actor) -> Any:
+            actor.patience = patience
+            return self.writer.step(actor, self.scene)
+
+        return self.world.run(step, plan, chance=1)
 
     def _owned(self) -> dict[DocumentId, int]:
         """The documents in progress, with their attempts."""
@@ -205,7 +221,7 @@ class Trial:
             return answer
 
         owned_before = at < len(self.writes)
-        self._run(plan)
+        self._run(plan, patience=10 * LIFE_S)
         late = [label for label in written if not label.endswith(("delete", "batch_write_item"))]
         problems = [Problem("other", f"wrote {late} after its life")] if late and owned_before else []
         return problems + look(self.world)[1] + settle_world(self.world)[1]
@@ -214,7 +230,7 @@ class Trial:
         """Every case, by its name."""
         for at, label in enumerate(self.writes, 1):
             for name, taker in TAKERS.items():
-                if at == 1 and taker is delete_document:
+                if at == 1 and taker in (delete_document, delete_and_sweep):
                     continue  # there is no document yet
                 for end in End:
                     yield f"write {at} ({label}), {name}, {end}", partial(self.judge, at, taker, end)

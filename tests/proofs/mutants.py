@@ -124,7 +124,7 @@ MUTANTS: tuple[Mutant, ...] = (
         _ATTEMPT + "_swap",
         "source is not None and source.current_number > head.number",
         "False",
-        (cut("overtaken"),),
+        (race("served: ingest | ingest of other content"), cut("overtaken")),
     ),
     Mutant(
         "number: of a removal",
@@ -219,7 +219,7 @@ MUTANTS: tuple[Mutant, ...] = (
         _TRANSITIONS + "_put_gone",
         "self._clock.now() + self._writer_life",
         "self._clock.now()",
-        (_LATE,),
+        (late("first ingest"),),
     ),
     Mutant(
         "clean_again: when listed too early",
@@ -253,7 +253,7 @@ MUTANTS: tuple[Mutant, ...] = (
         (cut("sweep of a superseded", 0.2),),
     ),
     # the writer's life
-    Mutant("writer's life", _ATTEMPT + "_check_time", "self._life.is_over()", "False", (_LATE,)),
+    Mutant("writer's life", _ATTEMPT + "_check_time", "self._life.is_over()", "False", (late("first ingest"),)),
     Mutant(
         "discard", _ATTEMPT + "_discard", "remove_data(self._parts, head.tenant, head.space, written)", "pass", (_LATE,)
     ),
@@ -320,7 +320,7 @@ MUTANTS: tuple[Mutant, ...] = (
         _SEARCH + "_orphans",
         "match.collection_id in active",
         "True",
-        (race("delete collection | retrieve", 400),),
+        (race("unkeyed, served: delete collection | retrieve 1", 1000),),
     ),
     Mutant("tenant of a match", _SEARCH + "_matches", "match.tenant != tenant", "False", (foreign,)),
     # gates and counters
@@ -402,13 +402,6 @@ MUTANTS: tuple[Mutant, ...] = (
         "False",
         (race("served: ingest | delete source", 300), race("empty: ingest | delete source", 300)),
         ((_DELETE + "delete_source", "head.number < number and", ""),),
-    ),
-    Mutant(
-        "delete source: as the row is now",
-        _DELETE + "_remove_current",
-        "found or Source(key=source.key, collection_id=source.collection_id)",
-        "found or source",
-        (race("delete source | delete collection", 100),),
     ),
     Mutant(
         "delete document: the source forgets",

@@ -1,8 +1,8 @@
 """Proof: whoever meets whom, in whatever order, a source is served whole in one version, and nothing is left behind.
 
 Pairs of processes are interleaved at every call to a store: every schedule with one switch, and as many with two as the
-size allows. Then storms: three processes at chance's mercy, with faults, late writes, deaths, deletes that fail and a
-listing that lags. Then eight threads at once.
+size allows. Then scripts of exact meetings. Then storms: three processes at chance's mercy, with faults, late writes,
+deaths, deletes that fail and a listing that lags. Then eight threads at once.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +21,7 @@ from tests.proofs.harness import STALLED_S, TENANT, Actor, Outcome, Saved, World
 from tests.proofs.judge import Problem, Rows, look, moment_problems, read_rows, settle_world
 from tests.proofs.operations import Scene, failed, serving, stalled
 from tests.proofs.schedule import Run, Schedule, children, interleave
+from tests.proofs.scripts import SCRIPTS, try_script
 from tests.proofs.storms import crowd, try_storms
 from tests.proofs.tally import Tally, total
 from tests.proofs.watch import Watch, question
@@ -374,10 +375,12 @@ def prove(options: Options, tell: Callable[[str], None], size: Size = FULL) -> R
     done, problems = crowd(options.store(), options.seed, size.crowd * options.rounds)
     crowded = Tally()
     crowded.add("a crowd", problems)
-    whole = total([*races, *storms, crowded])
+    scripts = [try_script(one, options) for one in SCRIPTS]
+    whole = total([*races, *storms, *scripts, crowded])
     return {
         "pairs": len(numbers),
         "interleavings": whole.tried - crowded.tried,
+        "scripts": len(scripts),
         "storms": sum(tally.tried for tally in storms),
         "crowd": done,
         **{kind: whole.problems[kind] for kind in KINDS},

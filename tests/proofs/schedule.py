@@ -106,6 +106,7 @@ class _Table:
         self.able: list[tuple[int, ...]] = []
         self.on_switch: Callable[[], None] = lambda: None
         self.script: Script | None = None
+        self.mortal = True
         self._broken: list[Exception] = []
 
     def run(self) -> None:
@@ -135,7 +136,7 @@ class _Table:
 
         def plan(call: Call) -> Any:
             self._point(number, call)
-            if call.write and self._world.clock.monotonic() - call.actor.born > LIFE_S:
+            if self.mortal and call.write and self._world.clock.monotonic() - call.actor.born > LIFE_S:
                 raise Death  # no writer lives as long
             return actor_plan(call)
 
@@ -173,11 +174,17 @@ def interleave(
     switches: Sequence[Switch] = (),
     plans: Sequence[Plan] = (),
     on_switch: Callable[[], None] = lambda: None,
+    mortal: bool = True,
 ) -> Run:
-    """Runs processes as a schedule, ``choose`` or ``switches`` say, from their beginning to their end."""
+    """Runs processes as a schedule, ``choose`` or ``switches`` say, from their beginning to their end.
+
+    Args:
+        mortal: whether a writer dies at its next write when it is older than a writer may be.
+    """
     processes = [_Process(step, plans[number] if plans else let_pass) for number, step in enumerate(steps)]
     table = _Table(world, processes, choose or fixed(schedule), schedule.first)
     table.on_switch = on_switch
+    table.mortal = mortal
     table.script = Script(switches) if switches else None
     table.run()
     outcomes = [one.outcome for one in processes if one.outcome is not None]
