@@ -37,7 +37,7 @@ class OneAtATime:
 
     def __init__(self, client: Any) -> None:
         self._client = client
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a test may act in the middle of a request
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         operation = getattr(self._client, name)
