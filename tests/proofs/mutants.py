@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tests.proofs.command import Options, Report, main, spread
 from tests.proofs.mutation import Mutant, switched_off
-from tests.proofs.probes import EVERYTHING, Probe, cut, foreign, late, race, script
+from tests.proofs.probes import EVERYTHING, Probe, cut, foreign, late, race, redelivered, repaired, script
 
 _TRANSITIONS = "core.metadata.transitions:Transitions."
 _ATTEMPT = "core.ingest.attempt:Attempt."
@@ -19,6 +19,8 @@ _PURGE = "core.ingest.purge:"
 _SEARCH = "core.retrieval.search:"
 _SWEEP = "core.recovery.sweep:RecoveryService."
 _COLLECTIONS = "core.metadata.collections:Collections."
+_EVENTS = "functions.ingest.events:"
+_RECONCILE = "core.recovery.reconcile:"
 _LATE = late("", 0.3)
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -474,6 +476,91 @@ MUTANTS: tuple[Mutant, ...] = (
         'condition="revision = :read" if job.revision > 1 else "attribute_not_exists(pk)"',
         "condition=None",
         (race("reindex"),),
+    ),
+    Mutant(
+        "reconcile: an index beyond the last",
+        _RECONCILE + "_is_served",
+        "and chunk_id.chunk_index < head.chunk_count",
+        "",
+        (repaired,),
+    ),
+    Mutant(
+        "reconcile: another attempt",
+        _RECONCILE + "_is_served",
+        "and head.attempt == chunk_id.attempt",
+        "",
+        (repaired,),
+    ),
+    Mutant(
+        "reconcile: a lost chunk's vector",
+        _RECONCILE + "ReconcileService._rows",
+        "removed=self._remove(job, [one for one in lost if one in there])",
+        "removed=0",
+        (repaired,),
+    ),
+    Mutant(
+        "reconcile goes on inside a document",
+        "core.recovery.pieces:next_pieces",
+        "ids = ids[inside.chunk_index + 1 :]",
+        "ids = []",
+        (repaired,),
+    ),
+    # the bucket's events
+    Mutant(
+        "events: what is in progress settles nothing",
+        _EVENTS + "ObjectEvents._ingest",
+        'raise NotSettledError(f"Document {result.document_id} is being ingested elsewhere")',
+        "return",
+        (redelivered,),
+    ),
+    Mutant(
+        "events: sequencers of different lengths",
+        _EVENTS + "_sequencer",
+        'sequencer and sequencer.ljust(SOURCE_VERSION_DIGITS, "0")',
+        "sequencer",
+        (redelivered,),
+    ),
+    Mutant(
+        "events: a creation has its place",
+        _EVENTS + "ObjectEvents._describe",
+        "source_version=_sequencer(record),",
+        "source_version=None,",
+        (redelivered,),
+    ),
+    Mutant(
+        "events: a removal has its place",
+        _EVENTS + "ObjectEvents._remove",
+        "source_version=_sequencer(record),",
+        "source_version=None,",
+        (redelivered,),
+    ),
+    Mutant(
+        "events: the version that is spoken of",
+        _EVENTS + "ObjectEvents._settle",
+        "self._ingest(record, name, record.s3.get_object.version_id)",
+        "self._ingest(record, name, None)",
+        (redelivered,),
+    ),
+    Mutant(
+        "events: a version that goes leaves the one before",
+        _EVENTS + "ObjectEvents._settle",
+        "self._look_again(record, name)",
+        "self._remove(record, name)",
+        (redelivered,),
+    ),
+    Mutant(
+        "events: a refusal says why",
+        _EVENTS + "ObjectEvents._refuse",
+        'self._engine.ingest.refuse(name.tenant, given.model_copy(update={"content": b""}), error)',
+        "pass",
+        (redelivered,),
+    ),
+    Mutant(
+        "events: keys are decoded",
+        _EVENTS + "ObjectEvents._settle",
+        "unquote_plus(record.s3.get_object.key)",
+        "record.s3.get_object.key",
+        (redelivered,),
     ),
 )
 

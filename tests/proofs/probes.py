@@ -6,7 +6,7 @@ from typing import Any
 
 from core.model.hit import RetrieveQuery
 from core.model.tenant import Tenant
-from tests.proofs import late_writers, operations, races, scripts
+from tests.proofs import late_writers, operations, races, reconcile, redelivery, scripts
 from tests.proofs.command import Options
 from tests.proofs.crash import try_operation
 from tests.proofs.harness import TENANT, World
@@ -93,6 +93,18 @@ def foreign(options: Options) -> Iterator[Tally]:
     finally:
         world.close()
     yield tally
+
+
+def redelivered(options: Options) -> Iterator[Tally]:
+    """Events of a few objects, with handlers that live and with some that die."""
+    for part in range(3):
+        for deadly in (False, True):
+            yield redelivery.try_objects(options, f"part {part}", redelivery.AT_ONCE, deadly=deadly).tally
+
+
+def repaired(options: Options) -> Iterator[Tally]:
+    """A few small collections that are damaged and reconciled."""
+    yield reconcile.try_small(options, 3, lambda line: None)
 
 
 EVERYTHING: tuple[Probe, ...] = (
