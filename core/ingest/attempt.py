@@ -164,8 +164,7 @@ class Attempt:
         store = self._parts.vector_store()
         for start in range(0, len(chunks), WRITE_AT_ONCE):
             part = slice(start, start + WRITE_AT_ONCE)
-            self._check_time()
-            self._parts.documents.write_chunks(head.tenant, chunks[part])
+            self._parts.documents.write_chunks(head.tenant, chunks[part], before=self._check_time)
             self._check_time()
             with self._parts.timed("vectors_write"):
                 store.write(head.tenant, head.space, records[part])

@@ -1,6 +1,6 @@
 """Rows of documents and sources, read; and their chunks, read, written and deleted."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from core.metadata import table
@@ -168,14 +168,20 @@ class Documents:
 
     # -- chunks ------------------------------------------------------------------------------------
 
-    def write_chunks(self, tenant: Tenant, chunks: Sequence[Chunk]) -> None:
-        """Writes chunk rows, over what is there."""
+    def write_chunks(
+        self, tenant: Tenant, chunks: Sequence[Chunk], *, before: Callable[[], None] | None = None
+    ) -> None:
+        """Writes chunk rows, over what is there.
+
+        Args:
+            before: called before each request; what it raises ends the writing.
+        """
         items = []
         for chunk in chunks:
             if chunk.id is None:
                 raise ValueError("a chunk without an ID cannot be stored")
             items.append({**ChunkRow.of(chunk).item(), **table.chunk(tenant, chunk.id)._asdict()})
-        self._table.batch_write(puts=items)
+        self._table.batch_write(puts=items, before=before)
 
     def delete_chunks(self, tenant: Tenant, chunk_ids: Sequence[ChunkId]) -> None:
         """Deletes chunk rows, whether they are there or not."""

@@ -166,18 +166,28 @@ class Table:
                     found[_key_of(item)] = item
         return found
 
-    def batch_write(self, puts: Sequence[Item] = (), deletes: Sequence[Key] = ()) -> None:
-        """Writes and deletes rows without conditions; each key at most once."""
+    def batch_write(
+        self, puts: Sequence[Item] = (), deletes: Sequence[Key] = (), *, before: Callable[[], None] | None = None
+    ) -> None:
+        """Writes and deletes rows without conditions; each key at most once.
+
+        Args:
+            before: called before each request; what it raises ends the writing.
+        """
         requests: list[Any] = [{"PutRequest": {"Item": _to_wire(item)}} for item in puts]
         requests += [{"DeleteRequest": {"Key": _key(key)}} for key in deletes]
         for start in range(0, len(requests), WRITE_LIMIT):
             request = {self._name: requests[start : start + WRITE_LIMIT]}
-            for _ in self._until_processed(self._client.batch_write_item, request, "UnprocessedItems"):
+            for _ in self._until_processed(self._client.batch_write_item, request, "UnprocessedItems", before):
                 pass
 
-    def _until_processed(self, operation: Callable[..., Any], request: Any, rest: str) -> Iterator[Any]:
+    def _until_processed(
+        self, operation: Callable[..., Any], request: Any, rest: str, before: Callable[[], None] | None = None
+    ) -> Iterator[Any]:
         """Sends a batch, and what of it was left unprocessed, with full jitter between."""
         for attempt in range(TRIES):
+            if before is not None:
+                before()
             answer = _call(partial(operation, RequestItems=request))
             yield answer
             request = answer.get(rest)
