@@ -49,7 +49,7 @@ SETTINGS = Settings(
     stalled_after_s=int(STALLED_S),
     writer_life_s=int(LIFE_S),
 )
-ENDLESS = 5000
+ENDLESS = 50_000
 """Calls that no operation of a proof comes near."""
 
 READS = ("get_item", "batch_get_item", "query")

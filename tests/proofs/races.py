@@ -212,7 +212,9 @@ class Race:
         self.world.set_back(self.saved)
         self.world.dynamodb.lag = self.pair.setting.lag
         names = {part.name for part in self.pair.parts}
-        self._watch = Watch(self.world, by_source=not names & {DELETE_DOCUMENT.name, DELETE_COLLECTION.name})
+        # A delete that finds no source takes no number: it removes what is there when it lists.
+        by_source = self.scene.document is not None and not names & {DELETE_DOCUMENT.name, DELETE_COLLECTION.name}
+        self._watch = Watch(self.world, by_source=by_source)
         steps = [self._watched(part) for part in self.pair.parts]
         run = interleave(self.world, steps, schedule, on_switch=self._look)
         self.world.dynamodb.lag = 0.0

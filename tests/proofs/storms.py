@@ -16,7 +16,20 @@ from core.model.hit import RetrieveResult
 from core.model.ids import DocumentId
 from core.model.ingest import IngestResult
 from tests.proofs import operations as do
-from tests.proofs.harness import STALLED_S, TENANT, Actor, Call, Cut, Kind, Outcome, World, applies, seeded, text
+from tests.proofs.harness import (
+    LIFE_S,
+    STALLED_S,
+    TENANT,
+    Actor,
+    Call,
+    Cut,
+    Kind,
+    Outcome,
+    World,
+    applies,
+    seeded,
+    text,
+)
 from tests.proofs.judge import Problem, look, moment_problems, read_rows, settle_world
 from tests.proofs.operations import Scene
 from tests.proofs.schedule import Schedule, interleave
@@ -236,7 +249,10 @@ def crowd(store: Any, seed: object, operations: int) -> tuple[int, list[Problem]
     for thread in threads:
         thread.join()
     world.dynamodb.watch = None
-    problems += watch.problems + look(world)[1] + settle_world(world)[1]
+    problems += watch.problems + look(world)[1]
+    world.clock.advance(LIFE_S + 1)
+    world.plain.engine.recovery.drain(world.clock.monotonic() + LIFE_S)  # more than four sweeps reach
+    problems += settle_world(world)[1]
     world.close()
     return WORKERS * operations, problems
 
