@@ -1,6 +1,7 @@
 """What every proof's command line shares: options, progress, the last line, the exit code."""
 
 import argparse
+import itertools
 import json
 import logging
 import os
@@ -9,20 +10,27 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from typing import Any, TypeVar
 
 from core.vectors.embedded import EmbeddedVectorStore
 from core.vectors.types import VectorStore
+from infra.opensearch.server import running_server
+from tests.support.opensearch import store_on
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
 HELD, BROKEN, NOT_RUN = 0, 1, 2
 
-STORES: dict[str, Callable[[], VectorStore]] = {
-    "embedded": lambda: EmbeddedVectorStore(None),
+_numbers = itertools.count()
+
+STORES: dict[str, Callable[[str], VectorStore]] = {
+    "embedded": lambda server: EmbeddedVectorStore(None),
+    # Indexes of its own for each store, so that worlds beside one another do not meet.
+    "opensearch": lambda server: store_on(server, prefix=f"proof-{os.getpid()}-{next(_numbers)}"),
 }
 """The vector stores that a proof can run on. One more is one more line."""
 
@@ -34,6 +42,7 @@ class Options:
     Attributes:
         rounds: how much work; 1 is the full size.
         quiet: only the last line is printed.
+        server: the URL of the vector store's server, where it has one.
     """
 
     seed: int = 0
@@ -41,9 +50,14 @@ class Options:
     vectors: str = "embedded"
     quiet: bool = False
     processes: int = 1
+    server: str = ""
 
     def store(self) -> VectorStore:
-        return STORES[self.vectors]()
+        return STORES[self.vectors](self.server)
+
+    def share(self, full: float = 1.0) -> float:
+        """How much of all there is is tried: a server answers much slower than this process."""
+        return full if self.vectors == "embedded" else full / 20
 
 
 Report = dict[str, Any]
@@ -61,7 +75,8 @@ def main(
     hush()
     started = time.monotonic()
     try:
-        report = prove(options, _progress(options))
+        with _server(options) as url:
+            report = prove(replace(options, server=url), _progress(options))
     except Exception:  # noqa: BLE001 - whatever it was, the proof could not run
         traceback.print_exc()
         sys.exit(NOT_RUN)
@@ -71,6 +86,16 @@ def main(
             print(each)
     print(json.dumps(report))
     sys.exit(HELD if held(report) else BROKEN)
+
+
+@contextmanager
+def _server(options: Options) -> Iterator[str]:
+    """The URL of the server that the vector store needs; empty: it needs none."""
+    if options.vectors == "embedded":
+        yield ""
+        return
+    with running_server(say=_progress(options)) as server:
+        yield server.url
 
 
 def hush() -> None:

@@ -140,8 +140,12 @@ def _work(job: tuple[int, Options, float]) -> Tally:
     return try_operation(OPERATIONS[number], options, share)
 
 
-def prove(options: Options, tell: Callable[[str], None], share: float = 1.0, kills: int | None = None) -> Report:
-    """Cuts every operation, then kills processes. More rounds are more kills: the cuts are all there are."""
+def prove(
+    options: Options, tell: Callable[[str], None], share: float | None = None, kills: int | None = None
+) -> Report:
+    """Cuts every operation, then kills processes, whose vectors are in a file. More rounds are more kills: the cuts are
+    all there are."""
+    share = options.share() if share is None else share
     kills = KILLS * options.rounds if kills is None else kills
     jobs = [(number, options, share) for number in range(len(OPERATIONS))]
     tallies = list(spread(_work, jobs, options.processes, tell))

@@ -256,8 +256,9 @@ def _work(job: tuple[int, Options, float]) -> Tally:
     return try_writer(WRITERS[number], options, share)
 
 
-def prove(options: Options, tell: Callable[[str], None], share: float = 1.0) -> Report:
+def prove(options: Options, tell: Callable[[str], None], share: float | None = None) -> Report:
     """Holds every ingest."""
+    share = options.share() if share is None else share
     jobs = [(number, options, share) for number in range(len(WRITERS))]
     return report(list(spread(_work, jobs, options.processes, tell)))
 

@@ -46,6 +46,7 @@ class Size:
     crowd: int
 
 
+ON_A_SERVER = Size(pairs=80, per_pair=4, storms=100, crowd=20)
 FULL = Size(pairs=10_000, per_pair=100, storms=4000, crowd=300)
 
 
@@ -361,8 +362,9 @@ def _storms(job: tuple[int, Options, int]) -> Tally:
     return try_storms(options.store(), f"{options.seed}-{number}", storms)
 
 
-def prove(options: Options, tell: Callable[[str], None], size: Size = FULL) -> Report:
+def prove(options: Options, tell: Callable[[str], None], size: Size | None = None) -> Report:
     """Interleaves pairs, then storms, then a crowd."""
+    size = size or (FULL if options.vectors == "embedded" else ON_A_SERVER)
     every = pairs()
     numbers = (
         range(len(every))
