@@ -1,5 +1,6 @@
 """What every test has: credentials that are none, and an engine on stores of its own."""
 
+import logging
 import os
 from collections.abc import Iterator
 
@@ -24,3 +25,10 @@ def world() -> Iterator[World]:
         world = make_world()
         yield world
         world.close()
+
+
+@pytest.fixture(autouse=True)
+def heard() -> Iterator[None]:
+    """A proof hushes the log of its process; the next test hears it again."""
+    yield
+    logging.disable(logging.NOTSET)
