@@ -167,7 +167,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("unkeyed, stalled", stalled(do.empty, do.VECTORS, None), UNKEYED),
     Setting("unkeyed, time passes", serving(key=None), (LOOSE, DELETE_DOCUMENT, DELETE_COLLECTION, SWEEP), tick=True),
     Setting("versions", serving(source_version=SERVED_VERSION), VERSIONED, versions=True),
-    Setting("listing lags", do.everything, (DELETE_COLLECTION, SWEEP, SAME, REINDEX, RECONCILE), lag=0.4),
+    Setting("listing lags", do.everything, (DELETE_COLLECTION, SWEEP, OTHER, REINDEX, RECONCILE), lag=0.4),
 )
 
 
