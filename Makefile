@@ -7,6 +7,7 @@ SAM_VENV := .venv-sam
 MINISTACK_VENV := .venv-ministack
 UV_VENV := .venv-uv
 DATA ?=
+VECTORS ?= embedded
 PORT ?= 8080
 FILES ?=
 ASK ?=
@@ -19,8 +20,8 @@ export SAM_CLI_TELEMETRY := 0
 .PHONY: help setup demo up test check lint types templates tests proofs lock clean
 
 help:
-	@echo "make demo    start everything, ingest real documents, ask questions (FILES=\"a.md b.txt\" ASK=\"a question\" for your own)"
-	@echo "make up      start everything and keep it running (PORT=8080, DATA=folder to keep what it holds)"
+	@echo "make demo    start everything, ingest real documents, ask questions (FILES=\"a.md b.txt\" ASK=\"a question\" for your own; VECTORS=opensearch)"
+	@echo "make up      start everything and keep it running (PORT=8080, DATA=folder to keep what it holds, VECTORS=opensearch)"
 	@echo "make test    every test, lint, types and the template's checks"
 	@echo "make proofs  try to break every promise, at full size, which takes long"
 	@echo "make check   lint, types and the template's checks alone"
@@ -55,10 +56,10 @@ $(MINISTACK_VENV)/.done: $(VENV)/.made requirements/ministack.txt
 	@touch $@
 
 demo: setup
-	@$(BIN)/python -m infra.demo $(if $(JSON),--json) $(if $(ASK),--ask "$$ASK") $(FILES)
+	@$(BIN)/python -m infra.demo --vectors $(VECTORS) $(if $(JSON),--json) $(if $(ASK),--ask "$$ASK") $(FILES)
 
 up: setup
-	@$(BIN)/python -m infra.local up --port $(PORT) $(if $(DATA),--data "$(DATA)")
+	@$(BIN)/python -m infra.local up --port $(PORT) --vectors $(VECTORS) $(if $(DATA),--data "$(DATA)")
 
 test: setup check tests
 

@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         texts = from_files(options.files) if options.files else own_dependencies()
         questions = options.ask or (["What is this about?"] if options.files else list(QUESTIONS))
-        report = _run(console, texts, questions)
+        report = _run(console, texts, questions, options.vectors)
     except (DemoError, OSError) as error:
         print(f"demo: {error}", file=sys.stderr)
         return 1
@@ -39,14 +39,15 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m infra.demo", description="Weft at work, in a minute.")
     parser.add_argument("files", nargs="*", type=Path, help="files to ingest instead of the dependencies' READMEs")
     parser.add_argument("--ask", action="append", metavar="QUESTION", help="may be given more than once")
+    parser.add_argument("--vectors", choices=["embedded", "opensearch"], default="embedded", help="the vector store")
     parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
     return parser
 
 
-def _run(console: Console, texts: list[SourceText], questions: Sequence[str]) -> Json:
+def _run(console: Console, texts: list[SourceText], questions: Sequence[str], vectors: str) -> Json:
     began = time.monotonic()
     console.print("Starting the local stack …")
-    with local_stack(TENANT) as client:
+    with local_stack(TENANT, vectors) as client:
         console.print(f"It answers after {time.monotonic() - began:.1f} s.")
         report = Story(console, client).tell(texts, questions)
     seconds = round(time.monotonic() - began, 1)

@@ -121,15 +121,18 @@ def document_body(text: SourceText) -> Json:
 
 
 @contextmanager
-def local_stack(tenant: str) -> Iterator[Client]:
+def local_stack(tenant: str, vectors: str) -> Iterator[Client]:
     """A stack of its own, on a free port, until the block ends.
+
+    Args:
+        vectors: its vector store.
 
     Raises:
         DemoError: it did not start.
     """
     with tempfile.TemporaryFile("w+", encoding="utf-8") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "infra.local", "up", "--port", "0", "--json"],
+            [sys.executable, "-m", "infra.local", "up", "--port", "0", "--json", "--vectors", vectors],
             cwd=ROOT,
             stdout=subprocess.PIPE,
             stderr=log,

@@ -10,12 +10,16 @@ import threading
 from contextlib import redirect_stdout
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from core.model.errors import ConfigurationError, InvalidArgument
 from core.model.tenant import Tenant
 from core.settings import Settings
 from infra.local.authorizer import DEFAULT_LIFE_S, DevelopmentKey, KeyUnusable
 from infra.local.names import BUCKET
+
+if TYPE_CHECKING:
+    from infra.local.stack import Stack
 
 DEFAULT_FOLDER = Path(__file__).parents[2] / ".weft"
 DEFAULT_PORT = 8080
@@ -38,7 +42,12 @@ def _parser() -> argparse.ArgumentParser:
     data.add_argument("--data", type=Path, metavar="DIR", help="the folder of the data and of the development key")
     up = commands.add_parser("up", parents=[data], help="start everything and keep it running")
     up.add_argument("--port", type=int, default=DEFAULT_PORT, help="of the API; 0: any free one (default: %(default)s)")
-    up.add_argument("--vectors", choices=["embedded"], default="embedded", help="the vector store")
+    up.add_argument(
+        "--vectors",
+        choices=["embedded", "opensearch"],
+        default="embedded",
+        help="the vector store (default: %(default)s)",
+    )
     up.add_argument("--sweep-every", type=float, default=0, metavar="SECONDS", help="default: as template.yaml has it")
     up.add_argument("--json", action="store_true", help="print where things are as one JSON object")
     token = commands.add_parser("token", parents=[data], help="print a token for a tenant")
@@ -88,7 +97,7 @@ def _up(options: argparse.Namespace) -> int:
         except StartError as error:
             print(f"weft: {error}", file=sys.stderr)
             return 1
-        _announce(stack.url, stack.aws_url, options)
+        _announce(stack, options)
         asked.wait()
         problems = stack.stop()
     for problem in problems:
@@ -100,15 +109,17 @@ def _up(options: argparse.Namespace) -> int:
     return code
 
 
-def _announce(url: str, aws_url: str, options: argparse.Namespace) -> None:
+def _announce(stack: "Stack", options: argparse.Namespace) -> None:
     if options.json:
-        lines = [json.dumps({"url": url, "aws_url": aws_url, "bucket": BUCKET})]
+        told = {"url": stack.url, "aws_url": stack.aws_url, "bucket": BUCKET, "opensearch_url": stack.opensearch_url}
+        lines = [json.dumps(told)]
     else:
         data = f" --data {options.data}" if options.data else ""
         lines = [
-            f"Weft answers at {url}",
+            f"Weft answers at {stack.url}",
             f"  a token:  {_command()} token TENANT{data}",
-            f"  S3, DynamoDB and SQS: {aws_url} (any credentials), bucket {BUCKET}",
+            f"  S3, DynamoDB and SQS: {stack.aws_url} (any credentials), bucket {BUCKET}",
+            *([f"  OpenSearch: {stack.opensearch_url}"] if stack.opensearch_url else []),
             "  what it holds is kept when it stops" if data else "  nothing is kept when it stops; --data DIR keeps it",
             "Ctrl-C ends it.",
         ]

@@ -1,4 +1,5 @@
-"""What calls functions without a request: the queue of the bucket's events, and the schedule."""
+"""What goes on beside the requests: the queue of the bucket's events and the schedule call functions; a server is
+watched."""
 
 import json
 import logging
@@ -21,6 +22,7 @@ RETRY_AFTER_S = 5
 """Until a message that was not settled is handed out again; on AWS it is the queue's visibility time-out, which is
 longer than a developer wants to wait."""
 IDLE_S = 0.5
+LOOK_S = 1.0
 MAX_RECEIVED = 10
 
 logger = logging.getLogger(__name__)
@@ -149,6 +151,19 @@ class ScheduleWorker(Worker):
             invocation: Future[Any] = self._function.invoke(_scheduled_event())
             if invocation.exception() is None:
                 logger.info("Sweep: %s", json.dumps(invocation.result()))
+
+
+class ServerWatch(Worker):
+    """Fails when a server has ended by itself."""
+
+    def __init__(self, name: str, is_running: Callable[[], bool], on_failure: Callable[[], None]) -> None:
+        super().__init__(name, on_failure)
+        self._is_running = is_running
+
+    def _work(self) -> None:
+        while not self._stop.wait(LOOK_S):
+            if not self._is_running():
+                raise RuntimeError("The server has ended by itself")
 
 
 def _scheduled_event() -> dict[str, Any]:

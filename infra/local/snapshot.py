@@ -25,8 +25,7 @@ from infra.local.names import BUCKET, DEAD_LETTERS, QUEUE, TABLE
 if TYPE_CHECKING:
     from types_boto3_sqs.literals import QueueAttributeNameType
 
-FORMAT = 1
-VECTORS = "vectors.sqlite3"
+FORMAT = 2
 HEADERS = ("ContentType", "CacheControl", "ContentDisposition", "ContentEncoding", "ContentLanguage", "Metadata")
 COUNTS: "list[QueueAttributeNameType]" = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
 ROWS_IN_ONE_WRITE = 25
@@ -65,6 +64,9 @@ class DataFolder:
     def save(self, aws: AwsServer, vectors: Path) -> Path:
         """Writes a snapshot and then removes those before it. Nothing else may write to the services meanwhile.
 
+        Args:
+            vectors: the embedded store's file, or the folder of an OpenSearch that has ended.
+
         Raises:
             OSError: the disk is full, or a message stays hidden for too long (TimeoutError).
         """
@@ -93,28 +95,46 @@ def _write(folder: Path, aws: AwsServer, vectors: Path) -> None:
     _save_rows(folder, aws)
     _save_objects(folder, aws)
     _save_events(folder, aws)
-    if vectors.exists():
-        with closing(sqlite3.connect(vectors)) as source, closing(sqlite3.connect(folder / VECTORS)) as copy:
-            source.backup(copy)
-    manifest = {"format": FORMAT, "sequencer": aws.notifications.sequencer.last}
+    _save_vectors(folder, vectors)
+    manifest = {"format": FORMAT, "sequencer": aws.notifications.sequencer.last, "vectors": vectors.name}
     (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
 
 
 def restore(folder: Path, aws: AwsServer, vectors: Path) -> None:
     """Fills empty services from a snapshot.
 
+    Args:
+        vectors: where the vectors go; its name tells the store, and is the one that was saved.
+
     Raises:
-        ValueError: it was written by another version of the local stack.
+        ValueError: it was written by another version of the local stack, or with another vector store.
     """
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     if manifest["format"] != FORMAT:
         raise ValueError(f"{folder} was written by another version of the local stack; remove it to start afresh")
+    if manifest["vectors"] != vectors.name:
+        raise ValueError(f"{folder} holds vectors of another store: start with the same --vectors, or other --data")
     # Sequencers go on where they stopped, also when the clock was put back.
     aws.notifications.sequencer.last = manifest["sequencer"]
     _restore_rows(folder, aws)
     _restore_events(folder, aws, _restore_objects(folder, aws))
-    if (folder / VECTORS).exists():
-        shutil.copy(folder / VECTORS, vectors)
+    _restore_vectors(folder, vectors)
+
+
+def _save_vectors(folder: Path, vectors: Path) -> None:
+    if vectors.is_dir():
+        shutil.copytree(vectors, folder / vectors.name)
+    elif vectors.exists():
+        with closing(sqlite3.connect(vectors)) as source, closing(sqlite3.connect(folder / vectors.name)) as copy:
+            source.backup(copy)
+
+
+def _restore_vectors(folder: Path, vectors: Path) -> None:
+    saved = folder / vectors.name
+    if saved.is_dir():
+        shutil.copytree(saved, vectors)
+    elif saved.exists():
+        shutil.copy(saved, vectors)
 
 
 def _save_rows(folder: Path, aws: AwsServer) -> None:

@@ -18,13 +18,17 @@ from infra import template
 from infra.local import snapshot
 from infra.local.authorizer import Authorizer, DevelopmentKey
 from infra.local.aws import HOST, AwsServer, lead_clients_to
-from infra.local.feeder import QueueWorker, ScheduleWorker, Worker
+from infra.local.feeder import QueueWorker, ScheduleWorker, ServerWatch, Worker
 from infra.local.function import LambdaFunction
 from infra.local.gateway import Gateway, Route, Router
 from infra.local.names import BUCKET, QUEUE, TABLE
+from infra.opensearch.process import Server, ServerFailed
+from infra.opensearch.server import ServerMissing, running_server
 
 GRACE_S = 30.0
 """How long what has begun may take to end: as long as the API waits for a function."""
+VECTORS = {"embedded": "vectors.sqlite3", "opensearch": "opensearch"}
+"""Each vector store's file or folder."""
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +45,7 @@ class Options:
         port: of the API; 0: any free one.
         key_folder: where the development key is.
         data: where a snapshot is kept; None: nothing survives.
-        vectors: the vector store.
+        vectors: the vector store: ``embedded``, or ``opensearch``, which is started with the stack.
         sweep_every_s: seconds between sweeps; 0: as template.yaml has it.
     """
 
@@ -67,6 +71,8 @@ class Stack:
         self._options = options
         self._on_failure = on_failure
         self._opened = ExitStack()
+        self._search = ExitStack()
+        self._opensearch: Server | None = None
         self.ended = True
         self._template = template.load()
         self._functions: dict[str, LambdaFunction] = {}
@@ -76,7 +82,8 @@ class Stack:
         """Returns when the API answers.
 
         Raises:
-            StartError: the port or the data folder is in use, or the snapshot cannot be read.
+            StartError: the port or the data folder is in use, the snapshot cannot be read, or OpenSearch does not
+                start.
             ConfigurationError: a setting of the environment is wrong.
             KeyUnusable: the development key cannot be used.
         """
@@ -86,8 +93,12 @@ class Stack:
             self._folder = self._open_folder()
             if self._folder:
                 opened.callback(self._folder.close)
-            self._vectors = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="weft-"))) / snapshot.VECTORS
+            # Another user's, where Docker runs OpenSearch.
+            folder = tempfile.TemporaryDirectory(prefix="weft-", ignore_cleanup_errors=True)
+            self._vectors = Path(opened.enter_context(folder)) / VECTORS[self._options.vectors]
             self._start_services(opened)
+            if self._options.vectors == "opensearch":
+                self._start_opensearch(opened)
             self._load_functions()
             self._start_api()
             self._start_workers()
@@ -103,6 +114,11 @@ class Stack:
         """Where DynamoDB, S3 and SQS answer."""
         return self._aws.url
 
+    @property
+    def opensearch_url(self) -> str | None:
+        """Where OpenSearch answers; None: it is not used."""
+        return self._opensearch.url if self._opensearch else None
+
     def stop(self) -> list[str]:
         """Ends everything; what has begun may end first, within ``GRACE_S``.
 
@@ -112,6 +128,7 @@ class Stack:
         self.ended = self._end_work(time.monotonic() + GRACE_S)
         self._aws.notifications.close()
         try:
+            self._search.close()  # what is kept of it is what it has written when it ends
             return self._save(self._folder) if self._folder else []
         finally:
             self._opened.close()
@@ -149,6 +166,18 @@ class Stack:
             except ValueError as error:
                 raise StartError(str(error)) from error
         self._aws.start_notifications()
+
+    def _start_opensearch(self, opened: ExitStack) -> None:
+        opened.callback(self._search.close)
+        try:
+            self._opensearch = self._search.enter_context(running_server(self._vectors))
+        except (ServerMissing, ServerFailed) as error:
+            raise StartError(str(error)) from error
+        os.environ |= {
+            "WEFT_OPENSEARCH_URL": self._opensearch.url,
+            "WEFT_OPENSEARCH_AUTH": "none",
+            "WEFT_OPENSEARCH_DIALECT": "domain",
+        }
 
     def _load_functions(self) -> None:
         described = template.functions(self._template)
@@ -198,6 +227,8 @@ class Stack:
             QueueWorker(self._aws.sqs, self._aws.queue_url(QUEUE), ingest, queue, self._on_failure),
             ScheduleWorker(recovery, every_s, self._on_failure),
         ]
+        if self._opensearch:
+            self._workers.append(ServerWatch("OpenSearch", self._opensearch.is_running, self._on_failure))
         for worker in self._workers:
             worker.start()
 

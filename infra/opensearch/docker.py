@@ -30,8 +30,10 @@ def running(data: Path, port: int, say: Callable[[str], None]) -> Iterator[Serve
     port = port or _free_port()
     environ = {**os.environ, "WEFT_OPENSEARCH_PORT": str(port), "WEFT_OPENSEARCH_DATA": str(data)}
     compose = ["docker", "compose", "--file", str(COMPOSE), "--project-name", f"weft-opensearch-{port}"]
-    # The image's user is not ours.
-    data.chmod(0o777)
+    # The image's user is not ours, and what was copied here is not its.
+    for path in (data, *data.rglob("*")):
+        if path.stat().st_uid == os.getuid():
+            path.chmod(0o777)
     say("OpenSearch's image is fetched once by Docker, then started...")
     try:
         run([*compose, "up", "--detach"], "Docker cannot start OpenSearch:", environ)

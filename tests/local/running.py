@@ -27,6 +27,7 @@ class Running:
     url: str
     aws_url: str
     bucket: str
+    opensearch_url: str | None
     key_folder: Path
     log: Path
     http: httpx.Client = field(init=False)
@@ -79,7 +80,7 @@ def start(folder: Path, *arguments: str, environ: Mapping[str, str] | None = Non
     line = process.stdout.readline()
     assert line, f"the stack did not start:\n{log.read_text()}"
     told = json.loads(line)
-    return Running(process, told["url"], told["aws_url"], told["bucket"], folder, log)
+    return Running(process, told["url"], told["aws_url"], told["bucket"], told["opensearch_url"], folder, log)
 
 
 @contextmanager

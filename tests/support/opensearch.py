@@ -23,13 +23,18 @@ ON_OPENSEARCH = pytest.mark.xdist_group("opensearch")
 
 
 @pytest.fixture(scope="session")
-def opensearch() -> Iterator[str]:
-    """The URL of a server that all tests share: each takes tenants, or indexes, of its own."""
+def can_run_opensearch() -> None:
+    """Leaves a test out where no server can be run."""
     if not available():
         # A build without OpenSearch would say nothing of the store that is deployed.
         if os.environ.get("CI") == "true":
             pytest.fail(HELP)
         pytest.skip(HELP)
+
+
+@pytest.fixture(scope="session")
+def opensearch(can_run_opensearch: None) -> Iterator[str]:
+    """The URL of a server that all tests share: each takes tenants, or indexes, of its own."""
     with running_server() as server:
         yield server.url
 
