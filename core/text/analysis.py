@@ -1,0 +1,112 @@
+"""The terms of a text for BM25: the same for documents and questions, on every vector store.
+
+Words are runs of letters, marks and digits, after NFKC and case folding (Unicode Standard Annex 15; section 3.13 of the
+standard). Stop words are dropped, and the rest is stemmed by the Snowball stemmer of the text's language. Scripts that
+are written without spaces give overlapping pairs of characters instead.
+"""
+
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import cache
+
+import regex
+import Stemmer
+
+from core.text.stop_words import STOP_WORDS
+
+MAX_TERM = 64
+"""Longer terms are cut, in characters: what is longer is no word, and indexes have bounds."""
+MAX_QUERY_TERMS = 1024
+"""Different terms of one question that are searched for; further ones are left out."""
+
+_UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}ー"
+_RUN = regex.compile(rf"(?P<unspaced>[{_UNSPACED}][{_UNSPACED}\p{{M}}]*+)|(?:(?![{_UNSPACED}])[\p{{L}}\p{{M}}\p{{N}}])++")
+
+# The first of a script is what a text is taken for that does not say. A script that is not here is not stemmed.
+_LANGUAGES = {
+    "LATIN": tuple(language for language in STOP_WORDS if language != "russian"),
+    "CYRILLIC": ("russian",),
+    "GREEK": ("greek",),
+    "ARABIC": ("arabic",),
+    "DEVANAGARI": ("hindi",),
+    "TAMIL": ("tamil",),
+    "ARMENIAN": ("armenian",),
+}
+
+
+def document_terms(text: str) -> list[str]:
+    """The terms of a document's text, as often as they occur, in no order that means anything."""
+    terms, words = _runs(text)
+    for script, found in _by_script(words).items():
+        language = next(iter(_likely(found, script)), None)
+        terms += _stemmed(found, language)
+    return terms
+
+
+def query_terms(text: str) -> list[str]:
+    """The different terms of a question.
+
+    A short question often does not show its language. Then its words are taken as of every language that it may be
+    in: what is no word of a document's language finds nothing there.
+    """
+    terms, words = _runs(text)
+    for script, found in _by_script(words).items():
+        for language in _likely(found, script) or [None]:
+            terms += _stemmed(found, language)
+    return list(dict.fromkeys(terms))[:MAX_QUERY_TERMS]
+
+
+def _runs(text: str) -> tuple[list[str], list[str]]:
+    """Pairs of characters from runs without spaces, and words."""
+    pairs: list[str] = []
+    words: list[str] = []
+    for match in _RUN.finditer(unicodedata.normalize("NFKC", text).casefold()):
+        run = match[0]
+        if match["unspaced"] is None:
+            words.append(run[:MAX_TERM])
+        else:
+            pairs += [run[at : at + 2] for at in range(max(len(run) - 1, 1))]
+    return pairs, words
+
+
+def _by_script(words: Iterable[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for word in words:
+        found.setdefault(_script(word[0]), []).append(word)
+    return found
+
+
+@cache
+def _script(letter: str) -> str:
+    """The first word of a character's name, which for letters is their script."""
+    return unicodedata.name(letter, "").partition(" ")[0]
+
+
+def _likely(words: Sequence[str], script: str) -> Sequence[str]:
+    """The script's languages that have the most stop words among the words; without any, all of them."""
+    languages = _LANGUAGES.get(script, ())
+    speakers = _speakers()
+    counts = Counter(language for word in words for language in speakers.get(word, ()))
+    most = max((counts[language] for language in languages), default=0)
+    return [language for language in languages if counts[language] == most]
+
+
+@cache
+def _speakers() -> dict[str, list[str]]:
+    """The languages that have a stop word."""
+    speakers: dict[str, list[str]] = {}
+    for language, words in STOP_WORDS.items():
+        for word in words:
+            speakers.setdefault(word, []).append(language)
+    return speakers
+
+
+def _stemmed(words: Sequence[str], language: str | None) -> list[str]:
+    """The words without a language's stop words, stemmed; as they are when there is no language."""
+    if language is None:
+        return list(words)
+    stop_words = STOP_WORDS.get(language, frozenset())
+    # A stemmer is not safe for threads, and quickly made.
+    stemmed: list[str] = Stemmer.Stemmer(language).stemWords([word for word in words if word not in stop_words])
+    return stemmed
