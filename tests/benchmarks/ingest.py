@@ -22,7 +22,7 @@ def main() -> None:
     options.add_argument("--chunks", type=int, default=10_000, help="ingest at least so many a round")
     options.add_argument("--embedder", choices=["hashed", "minilm"], default="hashed")
     given = options.parse_args()
-    with workbench(given.embedder) as bench:
+    with workbench(given.embedder, given.vectors) as bench:
         answer = measure(bench, given.chunks * given.rounds)
         answer["units"] = units(bench)
     answer = {"embedder": given.embedder, "store": given.vectors, **answer}

@@ -6,19 +6,15 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import boto3
 from botocore.config import Config
+from opensearchpy import Transport
 
 from core.embedding.types import Embedder, Embeddings, Vector
-from core.model.collection import VectorSpace
 from core.model.component import Component
-from core.model.ids import ChunkId
-from core.model.tenant import Tenant
-from core.vectors.embedded import EmbeddedVectorStore
-from core.vectors.types import VectorMatch, VectorQuery, VectorRecord
+from core.vectors.types import VectorStore
 from tests.support.engines import REGION
 
 if TYPE_CHECKING:
@@ -27,6 +23,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+_COUNTS: ContextVar[bool] = ContextVar("counts", default=True)
 _MINE: ContextVar[dict[str, float] | None] = ContextVar("mine", default=None)
 
 
@@ -40,7 +37,7 @@ class Probe:
 
     def count(self, service: str, operation: str) -> None:
         with self._lock:
-            self.requests[service, operation] += 1
+            self.requests[service, operation] += _COUNTS.get()
 
     def spend(self, service: str, seconds: float) -> None:
         mine = _MINE.get()
@@ -66,6 +63,15 @@ class Probe:
             yield mine
         finally:
             _MINE.reset(token)
+
+    @contextmanager
+    def uncounted(self) -> Iterator[None]:
+        """What is done inside, in this thread, is not counted."""
+        token = _COUNTS.set(False)
+        try:
+            yield
+        finally:
+            _COUNTS.reset(token)
 
     def by_service(self, shares: int = 1) -> dict[str, dict[str, float]]:
         """Requests by service and operation, divided by ``shares``."""
@@ -103,29 +109,53 @@ def _timed(send: Callable[..., T], probe: Probe) -> Callable[..., T]:
     return timed_send
 
 
-class ProbedVectors(EmbeddedVectorStore):
-    """The embedded store, counted and timed. Keeps the vectors that were written, for a bare product of them."""
+class ProbedVectors:
+    """A vector store, counted and timed. It is one to all who call it.
 
-    def __init__(self, path: Path | None, probe: Probe) -> None:
-        super().__init__(path)
-        self._probe = probe
+    Attributes:
+        bare: the store itself.
+        written: every vector that was written, for a bare product of them.
+    """
+
+    def __init__(self, store: VectorStore, probe: Probe) -> None:
+        self.bare = store
         self.written: list[Vector] = []
+        self._probe = probe
 
-    def write(self, tenant: Tenant, space: VectorSpace, records: Sequence[VectorRecord]) -> None:
-        self._probe.count("vectors", "write")
-        self.written += [record.vector for record in records]
-        with self._probe.timed("vectors"):
-            super().write(tenant, space, records)
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        function = getattr(self.bare, name)
 
-    def delete(self, tenant: Tenant, space: VectorSpace, chunk_ids: Sequence[ChunkId]) -> int:
-        self._probe.count("vectors", "delete")
-        with self._probe.timed("vectors"):
-            return super().delete(tenant, space, chunk_ids)
+        def counted(*arguments: Any) -> Any:
+            self._probe.count("vectors", name)
+            if name == "write":
+                self.written += [record.vector for record in arguments[2]]
+            with self._probe.timed("vectors"):
+                return function(*arguments)
 
-    def search(self, tenant: Tenant, space: VectorSpace, query: VectorQuery) -> list[VectorMatch]:
-        self._probe.count("vectors", "search")
-        with self._probe.timed("vectors"):
-            return super().search(tenant, space, query)
+        return counted
+
+
+class ProbedTransport:
+    """A connection to OpenSearch, counted.
+
+    Attributes:
+        search: the address and the body of the last search.
+    """
+
+    def __init__(self, transport: Transport, probe: Probe) -> None:
+        self._transport = transport
+        self._probe = probe
+        self.search: tuple[str, dict[str, Any]] = ("", {})
+
+    def perform_request(self, method: str, path: str, **options: Any) -> Any:
+        operation = path.rpartition("/")[2]
+        self._probe.count("opensearch", operation)
+        if operation == "_search":
+            self.search = path, options["body"]
+        return self._transport.perform_request(method, path, **options)
+
+    def close(self) -> None:
+        self._transport.close()
 
 
 class ProbedEmbedder:

@@ -1,7 +1,8 @@
 """How long the whole handler takes to answer a question, beside the bare vector search in the same run.
 
 Each client asks through the real handler, with an event as API Gateway makes it, then runs the store's search alone,
-then the matrix product alone, and begins again; so that all three meet the same machine.
+then what is below the store, and begins again; so that all three meet the same machine. Below the embedded store is
+the matrix product, below OpenSearch's the k-NN request that it sends.
 """
 
 import random
@@ -14,10 +15,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from opensearchpy import OpenSearch
 
+from core.embedding.types import Vector
 from core.model.collection import Collection
-from core.vectors.embedded import EmbeddedVectorStore
+from core.vectors.opensearch.client import CONNECTIONS
 from core.vectors.types import VectorQuery
 from tests.api.gateway import Api, served
 from tests.benchmarks.texts import readmes
@@ -28,7 +30,10 @@ TOP_K = 10
 QUESTIONS = 200
 WARM_UP = 20
 QUESTION_WORDS = 8
-PROMISED = {"dynamodb": {"BatchGetItem": 2, "GetItem": 1}, "embedder": {"embed": 1}, "vectors": {"search": 1}}
+PROMISED: dict[str, dict[str, dict[str, float]]] = {
+    "embedded": {"dynamodb": {"BatchGetItem": 2, "GetItem": 1}, "embedder": {"embed": 1}, "vectors": {"search": 1}}
+}
+PROMISED["opensearch"] = {**PROMISED["embedded"], "opensearch": {"_search": 1}}
 """Requests a retrieve, when nothing has to be refilled: one read of the collection, one search, two batch reads."""
 
 
@@ -40,7 +45,7 @@ class Times:
         whole: the handler's answer.
         own: without what was spent in the DynamoDB double.
         search: the store's search alone.
-        bare: the matrix product alone.
+        bare: what the store asks for, alone.
     """
 
     whole: float
@@ -50,47 +55,72 @@ class Times:
 
 
 class BareProduct:
-    """The least that a search can be: a matrix product and its highest scores."""
+    """The least that a search in this process can be: a matrix product and its highest scores."""
 
-    def __init__(self, vectors: Sequence[Sequence[float]]) -> None:
+    def __init__(self, vectors: Sequence[Vector]) -> None:
         self._vectors = np.array(vectors, dtype=np.float32)
 
-    def top(self, query: NDArray[np.float32]) -> list[int]:
-        scores = self._vectors @ query
+    def top(self, query: Vector) -> list[int]:
+        scores = self._vectors @ np.array(query, dtype=np.float32)
         best: list[int] = np.argpartition(scores, -TOP_K)[-TOP_K:].tolist()
         return sorted(best, key=lambda row: -scores[row])
+
+
+class BareRequest:
+    """The k-NN request alone: the body that the store sends, by the plain client of OpenSearch."""
+
+    def __init__(self, url: str, path: str, body: dict[str, Any]) -> None:
+        self._client = OpenSearch([url], pool_maxsize=CONNECTIONS)
+        self._index = path.split("/")[1]
+        self._body = body
+
+    def top(self, query: Vector) -> Any:
+        knn = self._body["query"]["knn"]["vector"]
+        body = {**self._body, "query": {"knn": {"vector": {**knn, "vector": query}}}}
+        return self._client.search(index=self._index, body=body)
+
+
+def bare_of(bench: Workbench) -> BareProduct | BareRequest:
+    """The bare search of a workbench that has answered a question."""
+    if bench.opensearch is None:
+        return BareProduct(bench.vectors.written)
+    transport, url = bench.opensearch
+    return BareRequest(url, *transport.search)
 
 
 class Client:
     """Asks one question after the other."""
 
-    def __init__(self, bench: Workbench, collection: Collection, bare: BareProduct) -> None:
+    def __init__(self, bench: Workbench, collection: Collection) -> None:
         self._bench = bench
         self._collection = collection
-        self._bare = bare
         self._api = Api()
-        self._space = collection.space
         self._embedder = bench.parts.embedder(collection.embedding_model)
 
-    def ask(self, question: str) -> Times:
+    def ask(self, question: str) -> None:
+        """One question to the handler."""
         body = {"query": question, "collections": [self._collection.id], "top_k": TOP_K}
-        vector = self._embedder.embed([question]).vectors[0]
-        query = VectorQuery(vector, [self._collection.id], TOP_K)
-        array = np.array(vector, dtype=np.float32)
-        with self._bench.probe.one_call() as spent:
-            answer, whole = _timed(partial(self._api.post, "/v1/retrieve", body))
+        answer = self._api.post("/v1/retrieve", body)
         assert answer.status == 200, answer.text
         assert len(answer.json["hits"]) == TOP_K, "every question has ten hits"
-        # The store's own method: the probe counts what the handler asks for, and nothing else.
-        _, search = _timed(partial(EmbeddedVectorStore.search, self._bench.vectors, TENANT, self._space, query))
-        _, bare = _timed(partial(self._bare.top, array))
-        return Times(whole, whole - spent["dynamodb"], search, bare)
+
+    def compare(self, bare: BareProduct | BareRequest, question: str) -> Times:
+        """The same question to the handler, to the store and to what is below the store."""
+        space = self._collection.space
+        vector = self._embedder.embed([question]).vectors[0]
+        query = VectorQuery(vector, [self._collection.id], TOP_K)
+        with self._bench.probe.one_call() as spent:
+            whole = _seconds(partial(self.ask, question))
+        # Of the store itself: the probe counts what the handler asks for, and nothing else.
+        with self._bench.probe.uncounted():
+            search = _seconds(partial(self._bench.vectors.bare.search, TENANT, space, query))
+        return Times(whole, whole - spent["dynamodb"], search, _seconds(partial(bare.top, vector)))
 
 
-def _timed(step: Callable[[], Any]) -> tuple[Any, float]:
+def _seconds(step: Callable[[], Any]) -> float:
     start = time.perf_counter()
-    answer = step()
-    return answer, time.perf_counter() - start
+    step()
+    return time.perf_counter() - start
 
 
 def main() -> None:
@@ -99,17 +129,18 @@ def main() -> None:
     options.add_argument("--clients", type=int, nargs="+", default=[1, 8], help="one row for each number")
     given = options.parse_args()
     draw = random.Random(given.seed)
-    with workbench("hashed") as bench:
+    with workbench("hashed", given.vectors) as bench:
         collection = bench.collection("benchmark")
         chunks = sum(result.chunk_count for result in bench.fill(collection, given.chunks))
-        client = Client(bench, collection, BareProduct(bench.vectors.written))
+        client = Client(bench, collection)
         with served(bench.engine):
             for question in questions(draw, WARM_UP):
                 client.ask(question)
-            rows = [row(bench, client, clients, draw, given.rounds) for clients in given.clients]
+            step = partial(client.compare, bare_of(bench))
+            rows = [row(bench, step, clients, questions(draw, QUESTIONS * given.rounds)) for clients in given.clients]
     shared = {"store": given.vectors, "strategy": "similarity", "chunks": chunks}
     rows = [{**shared, **one} for one in rows]
-    held = all(one["requests"] == PROMISED for one in rows)
+    held = all(one["requests"] == PROMISED[given.vectors] for one in rows)
     finish({**rows[0], "rows": rows}, held=held, quiet=given.json, show=partial(_show, rows))
 
 
@@ -120,12 +151,11 @@ def questions(draw: random.Random, count: int) -> list[str]:
     return [" ".join(words[start : start + QUESTION_WORDS]) for start in starts]
 
 
-def row(bench: Workbench, client: Client, clients: int, draw: random.Random, rounds: int) -> dict[str, Any]:
+def row(bench: Workbench, step: Callable[[str], Times], clients: int, asked: list[str]) -> dict[str, Any]:
     """What so many clients at once are answered in."""
-    asked = questions(draw, QUESTIONS * rounds)
     bench.probe.reset()
     with ThreadPoolExecutor(clients, "client") as pool:
-        times = list(progress(pool.map(client.ask, asked), f"{clients} at once", total=len(asked)))
+        times = list(progress(pool.map(step, asked), f"{clients} at once", total=len(asked)))
     requests = bench.probe.by_service(len(asked))
     requests["embedder"]["embed"] -= 1  # the client's own, for the bare searches
     whole, own, search, bare = ([getattr(one, name) for one in times] for name in ("whole", "own", "search", "bare"))

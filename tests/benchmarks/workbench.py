@@ -3,12 +3,12 @@
 import os
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from core.clock import SystemClock
+from core.clock import Clock, SystemClock
 from core.embedding.models import find_model
 from core.embedding.onnx import OnnxEmbedder
 from core.embedding.types import Embedder
@@ -21,8 +21,14 @@ from core.parts import Parts
 from core.settings import Settings
 from core.text.loaders import Loaders
 from core.text.splitters import Splitters
+from core.vectors.embedded import EmbeddedVectorStore
+from core.vectors.opensearch.client import Client, connect
+from core.vectors.opensearch.index import IndexOptions
+from core.vectors.opensearch.store import OpenSearchVectorStore
+from core.vectors.types import VectorStore
+from infra.opensearch.server import running_server
 from infra.template import create_table
-from tests.benchmarks.probe import Probe, ProbedEmbedder, ProbedVectors, dynamodb_client
+from tests.benchmarks.probe import Probe, ProbedEmbedder, ProbedTransport, ProbedVectors, dynamodb_client
 from tests.benchmarks.texts import Text, texts
 from tests.benchmarks.units import Meter
 from tests.support.command import progress
@@ -50,6 +56,7 @@ class Workbench:
     Attributes:
         client: the engine's.
         plain: another client, which nothing counts.
+        opensearch: the connection of the vector store, where that is OpenSearch, and the server's URL.
     """
 
     engine: Engine
@@ -58,6 +65,7 @@ class Workbench:
     vectors: ProbedVectors
     client: "DynamoDBClient"
     plain: "DynamoDBClient"
+    opensearch: tuple[ProbedTransport, str] | None = None
 
     def collection(self, name: str) -> Collection:
         return self.engine.collections.create(
@@ -104,16 +112,26 @@ def embedder_of(name: str, probe: Probe) -> Embedder:
 
 
 @contextmanager
-def workbench(embedder: str) -> Iterator[Workbench]:
-    """A workbench with an empty table and an empty vector store on disk."""
+def workbench(embedder: str, vectors: str = "embedded") -> Iterator[Workbench]:
+    """A workbench with an empty table and an empty vector store: on disk, or in a server of its own."""
     os.environ.update(AWS_ACCESS_KEY_ID="testing", AWS_SECRET_ACCESS_KEY="testing", POWERTOOLS_METRICS_DISABLED="true")
-    with ministack_process() as url, tempfile.TemporaryDirectory() as folder:
+    with ExitStack() as stack:
+        url = stack.enter_context(ministack_process())
         probe = Probe()
         client = dynamodb_client(url, probe)
         plain = dynamodb_client(url)
         create_table(plain, TABLE)
         clock = SystemClock()
-        vectors = ProbedVectors(Path(folder) / "vectors.sqlite", probe)
+        opensearch = None
+        if vectors == "opensearch":
+            server = stack.enter_context(running_server())
+            opensearch = ProbedTransport(connect(server.url, "none"), probe), server.url
+            store: VectorStore = opensearch_store(opensearch[0], clock)
+        else:
+            folder = stack.enter_context(tempfile.TemporaryDirectory())
+            store = EmbeddedVectorStore(Path(folder) / "vectors.sqlite")
+        stack.callback(store.close)
+        probed = ProbedVectors(store, probe)
         stage = embedder_of(embedder, probe)
         parts = Parts(
             settings=Settings(table=TABLE, embedder="none", vectors="none"),
@@ -122,7 +140,11 @@ def workbench(embedder: str) -> Iterator[Workbench]:
             loaders=Loaders(),
             splitters=Splitters(),
             embedders={stage.space.model: stage},
-            vectors=vectors,
+            vectors=cast(VectorStore, probed),
         )
-        yield Workbench(Engine(parts), parts, probe, vectors, client, plain)
-        vectors.close()
+        yield Workbench(Engine(parts), parts, probe, probed, client, plain, opensearch)
+
+
+def opensearch_store(transport: Any, clock: Clock) -> OpenSearchVectorStore:
+    """The store as it is deployed."""
+    return OpenSearchVectorStore(Client(transport, clock), IndexOptions(prefix="benchmark"), clock)

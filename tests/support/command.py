@@ -23,7 +23,9 @@ def parser(description: str | None, *, vectors: bool = True) -> argparse.Argumen
     options.add_argument("--rounds", type=int, default=1, help="more work")
     options.add_argument("--json", action="store_true", help="print nothing but the last line")
     if vectors:
-        options.add_argument("--vectors", choices=["embedded"], default="embedded", help="the vector store")
+        options.add_argument(
+            "--vectors", choices=["embedded", "opensearch"], default="embedded", help="the vector store"
+        )
     return options
 
 
