@@ -15,7 +15,7 @@ from moto import mock_aws
 from infra.template import create_table
 from tests.proofs.harness import TABLE, Actor, World
 from tests.proofs.operations import OPERATIONS, Operation, Scene
-from tests.support.dynamodb import MemoryDynamoDB
+from tests.support.dynamodb import LargeDynamoDB, MemoryDynamoDB
 from tests.support.engines import REGION
 from tests.support.expressions import holds
 
@@ -210,12 +210,13 @@ def moto() -> Iterator[Any]:
 def test_the_same_calls_have_the_same_answers_and_leave_the_same_rows(moto: Any, some: list[tuple[str, Any]]) -> None:
     table = f"contract-{next(_tables)}"
     create_table(moto, table)
-    memory = MemoryDynamoDB()
+    memory, large = MemoryDynamoDB(), LargeDynamoDB()
     for name, given_arguments in some:
         expected = _answer(moto, table, name, given_arguments)
         assert _answer(memory, table, name, given_arguments) == expected, f"{name} {given_arguments}"
+        assert _answer(large, table, name, given_arguments) == expected, f"{name} {given_arguments}"
     rows = {(item["pk"]["S"], item["sk"]["S"]): item for item in moto.scan(TableName=table)["Items"]}
-    assert memory.items == rows
+    assert memory.items == large.items == rows
     moto.delete_table(TableName=table)
 
 

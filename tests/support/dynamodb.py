@@ -9,7 +9,7 @@ Every state is kept as it was for a while: an index can lag behind, and a whole 
 """
 
 import threading
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -28,6 +28,9 @@ STATES_KEPT = 512
 
 Items = dict[tuple[str, str], Item]
 """A state of the table. Never changed once made, and neither are its items."""
+
+Order = tuple[str, str, str]
+"""Where a row stands in its partition: its sort key there, then its own key."""
 
 
 def error(code: str, message: str, operation: str = "Memory", **more: Any) -> ClientError:
@@ -192,6 +195,69 @@ class MemoryDynamoDB:
             self.watch(before, items)
 
 
+class LargeDynamoDB(MemoryDynamoDB):
+    """The same for a table of many rows: it is written in place, so a write takes no longer than the rows it changes.
+
+    It has no past: it is not set back, and its indexes do not lag.
+
+    Attributes:
+        written: called under the lock with the key of each row that is written, not of one that is deleted.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(states_kept=1)
+        self._partitions: dict[tuple[str | None, str], tuple[list[Order], dict[Order, Item]]] = {}
+        self.written: Callable[[str, str], None] = lambda partition, sort: None
+
+    def get_item(self, **arguments: Any) -> dict[str, Any]:
+        with self._lock:
+            return super().get_item(**arguments)
+
+    def batch_get_item(self, **arguments: Any) -> dict[str, Any]:
+        with self._lock:
+            return super().batch_get_item(**arguments)
+
+    def _partition(self, index: str | None, wanted: str) -> list[Item]:
+        with self._lock:
+            order, rows = self._partitions.get((index, wanted), ([], {}))
+            return [rows[place] for place in order]
+
+    def _become(self, writes: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
+        # What refuses an action comes before the first is carried out.
+        changes = [self._change(kind, action) for kind, action in writes]
+        for key, before, after in changes:
+            for index in (None, *INDEXES):
+                if before is not None:
+                    self._take_out(index, before)
+                if after is not None:
+                    self._put_in(index, after)
+            if after is None:
+                self.items.pop(key, None)
+            else:
+                self.items[key] = after
+                self.written(*key)
+
+    def _change(self, kind: str, action: Mapping[str, Any]) -> tuple[tuple[str, str], Item | None, Item | None]:
+        key = _place(kind, action)
+        before = self.items.get(key)
+        return key, before, _written(before, kind, action)
+
+    def _take_out(self, index: str | None, item: Item) -> None:
+        partition, sort = INDEXES[index] if index else KEY
+        if partition in item and sort in item:
+            order, rows = self._partitions[index, item[partition]["S"]]
+            place = _order(item, sort)
+            del rows[place], order[bisect_left(order, place)]
+
+    def _put_in(self, index: str | None, item: Item) -> None:
+        partition, sort = INDEXES[index] if index else KEY
+        if partition in item and sort in item:
+            order, rows = self._partitions.setdefault((index, item[partition]["S"]), ([], {}))
+            place = _order(item, sort)
+            insort(order, place)
+            rows[place] = _row(item, index)
+
+
 class _Scan:
     def __init__(self, client: MemoryDynamoDB) -> None:
         self._client = client
@@ -255,14 +321,18 @@ def _partitions(items: Items, index: str | None) -> dict[str, list[Item]]:
     found: defaultdict[str, list[Item]] = defaultdict(list)
     for item in items.values():
         if partition in item and sort in item:
-            row = item if index is None else {name: item[name] for name in (*KEY, partition, sort)}
-            found[item[partition]["S"]].append(row)
+            found[item[partition]["S"]].append(_row(item, index))
     for rows in found.values():
         rows.sort(key=lambda row: _order(row, sort))
     return found
 
 
-def _order(row: Item, sort: str) -> tuple[str, str, str]:
+def _row(item: Item, index: str | None) -> Item:
+    """What a query answers with; of an index, keys alone."""
+    return item if index is None else {name: item[name] for name in (*KEY, *INDEXES[index])}
+
+
+def _order(row: Item, sort: str) -> Order:
     return row[sort]["S"], row["pk"]["S"], row["sk"]["S"]
 
 
