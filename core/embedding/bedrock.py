@@ -10,23 +10,15 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
 
 import boto3
-from botocore.config import Config
-from botocore.exceptions import (
-    ClientError,
-    ConnectionError,
-    CredentialRetrievalError,
-    HTTPClientError,
-    NoCredentialsError,
-    NoRegionError,
-    PartialCredentialsError,
-)
+from botocore.exceptions import ClientError
 
 from core.clock import Clock
 from core.embedding.checks import check_texts, unit
 from core.embedding.types import Embeddings, Vector
+from core.inference.bedrock import ask, not_configured, region_needed, single_try
 from core.model.collection import VectorSpace
 from core.model.component import Component
-from core.model.errors import ConfigurationError, InvalidArgument, NotConfigured, Unavailable, WeftError
+from core.model.errors import ConfigurationError, InvalidArgument, NotConfigured, WeftError
 from core.text.counting import CharsPerFour
 from core.text.types import TokenCounter
 
@@ -40,32 +32,14 @@ MAX_TOKENS = 2048
 """Estimated tokens: 8,192 characters. The model takes 8,192 of its own tokens, and a token is seldom less than a
 character in any script; four characters a token holds for English alone."""
 
-TRIES = 6
 PATIENCE_S = 10.0
 """No further try begins after this many seconds: a call has 25, and one try takes up to READ_TIMEOUT_S."""
-FIRST_DELAY_S = 0.2
-LONGEST_DELAY_S = 4.0
-RETRY_AFTER_S = 5
 CONNECT_TIMEOUT_S = 2
 READ_TIMEOUT_S = 8
 CONNECTIONS = 32
 
-TRANSIENT = frozenset(
-    {
-        "InternalServerException",
-        "ModelErrorException",
-        "ModelNotReadyException",
-        "ModelTimeoutException",
-        "ServiceQuotaExceededException",
-        "ServiceUnavailableException",
-        "ThrottlingException",
-    }
-)
 TOO_LONG = re.compile("too many input tokens|maxlength", re.IGNORECASE)
 """Bedrock tells a text that is too long from a wrong request by its message alone."""
-
-REFUSALS = (ClientError, CredentialRetrievalError, NoCredentialsError, PartialCredentialsError)
-NO_ANSWER = (ConnectionError, HTTPClientError)
 
 
 class _Answer(NamedTuple):
@@ -79,16 +53,9 @@ def bedrock_client() -> "BedrockRuntimeClient":
     Raises:
         ConfigurationError: no region is set.
     """
-    config = Config(
-        connect_timeout=CONNECT_TIMEOUT_S,
-        read_timeout=READ_TIMEOUT_S,
-        max_pool_connections=CONNECTIONS,
-        retries={"total_max_attempts": 1},
-    )
-    try:
+    config = single_try(connect_timeout_s=CONNECT_TIMEOUT_S, read_timeout_s=READ_TIMEOUT_S, connections=CONNECTIONS)
+    with region_needed():
         return boto3.client("bedrock-runtime", config=config)
-    except NoRegionError as error:
-        raise ConfigurationError("Amazon Bedrock needs a region: set AWS_REGION") from error
 
 
 class BedrockEmbedder:
@@ -137,23 +104,8 @@ class BedrockEmbedder:
         return Component(name=self.space.model, type="bedrock", configured=True, dimensions=self.space.dimensions)
 
     def _embed(self, text: str) -> _Answer:
-        """One text, tried again with full jitter while the service is the one to blame."""
         last_start = self._clock.monotonic() + PATIENCE_S
-        for attempt in range(TRIES):
-            if attempt:
-                longest = min(LONGEST_DELAY_S, FIRST_DELAY_S * 2 ** (attempt - 1))
-                self._clock.sleep(self._clock.random.uniform(0, longest))
-            if self._clock.monotonic() > last_start:
-                break
-            try:
-                return self._request(text)
-            except NO_ANSWER as error:
-                cause: Exception = error
-            except REFUSALS as error:
-                if not _is_transient(error):
-                    raise _refusal(error) from error
-                cause = error
-        raise Unavailable("Amazon Bedrock throttles or does not answer", retry_after_s=RETRY_AFTER_S) from cause
+        return ask(lambda: self._request(text), self._clock, last_start=last_start, refused=_refusal)
 
     def _request(self, text: str) -> _Answer:
         dimensions = self.space.dimensions
@@ -170,18 +122,10 @@ class BedrockEmbedder:
         return _Answer(unit(embedding), answer["inputTextTokenCount"])
 
 
-def _is_transient(error: Exception) -> bool:
-    return isinstance(error, ClientError) and error.response["Error"]["Code"] in TRANSIENT
-
-
 def _refusal(error: Exception) -> WeftError:
-    """What a refusal means to the caller. The service's own message may name accounts and roles, and stays out."""
-    reason = type(error).__name__
+    """What a refusal means to the caller."""
     if isinstance(error, ClientError):
-        reason = error.response["Error"]["Code"]
-        if reason == "ValidationException" and TOO_LONG.search(error.response["Error"]["Message"]):
+        problem = error.response["Error"]
+        if problem["Code"] == "ValidationException" and TOO_LONG.search(problem["Message"]):
             return InvalidArgument("A text has more tokens than the embedding model takes")
-    return NotConfigured(
-        f"Amazon Bedrock refuses {MODEL} ({reason}): check the credentials, the role's bedrock:InvokeModel permission, "
-        "and that the region has the model"
-    )
+    return not_configured(MODEL, "bedrock:InvokeModel", error)

