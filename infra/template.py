@@ -46,7 +46,11 @@ def load(path: Path = PATH) -> Template:
 
 
 def parameter_default(template: Template, value: Any) -> Any:
-    """What a property holds when nothing is set at deployment: a reference to a parameter is its default."""
+    """What a property holds when nothing is set at deployment: a reference to a parameter is its default, and what a
+    mapping says is found there."""
+    if isinstance(value, dict) and set(value) == {"Fn::FindInMap"}:
+        name, first, second = (parameter_default(template, key) for key in value["Fn::FindInMap"])
+        return template["Mappings"][name][first][second]
     if isinstance(value, dict) and set(value) == {"Ref"}:
         parameter = template.get("Parameters", {}).get(value["Ref"], {})
         return parameter.get("Default", value)

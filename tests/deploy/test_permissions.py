@@ -1,11 +1,14 @@
 """Each function may do what it needs and nothing else."""
 
 from collections import defaultdict
+from fnmatch import fnmatchcase
 from typing import Any
 
 import pytest
 
 from core.embedding import bedrock
+from core.model.collection import VectorSpace
+from core.vectors.opensearch.index import IndexOptions, alias_of
 
 Resources = dict[str, dict[str, Any]]
 
@@ -21,6 +24,16 @@ LOGS = {"Logs": {"logs:CreateLogStream", "logs:PutLogEvents"}}
 MODEL = {f"arn:${{AWS::Partition}}:bedrock:${{AWS::Region}}::foundation-model/{bedrock.MODEL}": {"bedrock:InvokeModel"}}
 LISTING = {"${Table.Arn}/index/listing": {"dynamodb:Query"}}
 SWEEP = {"${Table.Arn}/index/sweep": {"dynamodb:Query"}}
+
+DOMAIN = "arn:${AWS::Partition}:es:${AWS::Region}:${AWS::AccountId}:domain/${VectorStoreName}"
+COLLECTION = "arn:${AWS::Partition}:aoss:${AWS::Region}:${AWS::AccountId}:collection/${VectorStoreName}"
+SEARCH = {
+    f"{DOMAIN}/weft*": {"es:ESHttpGet"},
+    f"{DOMAIN}/weft-amazon-titan-embed-text-v2-0-????????????-${{EmbeddingDimensions}}-1": {"es:ESHttpPut"},
+    f"{DOMAIN}/weft-*/_search": {"es:ESHttpPost"},
+}
+WRITE_VECTORS = {f"{DOMAIN}/weft-*/_bulk": {"es:ESHttpPost"}}
+WRITERS = {"CatalogFunction", "IngestFunction", "IngestEventsFunction", "RecoveryFunction"}
 
 ALLOWED: dict[str, dict[str, set[str]]] = {
     "CatalogFunction": {"Table": READ | WRITE, **LISTING, **MODEL, **LOGS},
@@ -55,12 +68,28 @@ def name_of(resource: Any) -> str:
 
 
 def allowed(resources: Resources, function: str) -> dict[str, set[str]]:
-    """The actions that a function's role grants, by resource."""
-    role = resources[resources[function]["Properties"]["Role"]["Fn::GetAtt"][0]]["Properties"]
+    """The actions that a function's role grants whatever is deployed, by resource."""
+    role = resources[role_of(resources, function)]["Properties"]
     assert set(role) == {"AssumeRolePolicyDocument", "ManagedPolicyArns"}, "a role grants through its policies alone"
+    return granted(resources, [policy["Ref"] for policy in role["ManagedPolicyArns"]])
+
+
+def allowed_with(resources: Resources, function: str, condition: str) -> dict[str, set[str]]:
+    """What the policies add that are there on a condition."""
+    role = {"Ref": role_of(resources, function)}
+    conditional = [name for name, each in resources.items() if each.get("Condition") == condition]
+    return granted(resources, [name for name in conditional if role in resources[name]["Properties"]["Roles"]])
+
+
+def role_of(resources: Resources, function: str) -> str:
+    name: str = resources[function]["Properties"]["Role"]["Fn::GetAtt"][0]
+    return name
+
+
+def granted(resources: Resources, policies: list[str]) -> dict[str, set[str]]:
     answer = defaultdict(set)
-    for policy in role["ManagedPolicyArns"]:
-        for statement in resources[policy["Ref"]]["Properties"]["PolicyDocument"]["Statement"]:
+    for policy in policies:
+        for statement in resources[policy]["Properties"]["PolicyDocument"]["Statement"]:
             assert set(statement) == {"Effect", "Action", "Resource"}
             assert statement["Effect"] == "Allow"
             answer[name_of(statement["Resource"])].update(statement["Action"])
@@ -72,6 +101,26 @@ def test_a_function_may_do_exactly_this(resources: Resources, function: str) -> 
     assert allowed(resources, function) == ALLOWED[function]
 
 
+@pytest.mark.parametrize("function", ALLOWED)
+def test_a_domain_takes_writes_of_vectors_from_those_alone_that_write(resources: Resources, function: str) -> None:
+    expected = SEARCH | WRITE_VECTORS if function in WRITERS else SEARCH
+    assert allowed_with(resources, function, "HasDomain") == expected
+
+
+@pytest.mark.parametrize("function", ALLOWED)
+def test_a_collection_lets_every_function_in(resources: Resources, function: str) -> None:
+    assert allowed_with(resources, function, "HasServerless") == {COLLECTION: {"aoss:APIAccessAll"}}
+
+
+@pytest.mark.parametrize("dimensions", bedrock.DIMENSIONS)
+def test_the_index_that_a_function_may_make_is_the_one_that_the_store_makes(dimensions: int) -> None:
+    [pattern] = [name for name, actions in SEARCH.items() if actions == {"es:ESHttpPut"}]
+    name = f"{alias_of(IndexOptions(), VectorSpace(model=bedrock.MODEL, dimensions=dimensions))}-1"
+    filled = pattern.removeprefix(f"{DOMAIN}/").replace("${EmbeddingDimensions}", str(dimensions))
+
+    assert fnmatchcase(name, filled)
+
+
 def test_every_function_is_in_the_table(resources: Resources) -> None:
     functions = {name for name, each in resources.items() if each["Type"] == "AWS::Serverless::Function"}
 
@@ -79,7 +128,13 @@ def test_every_function_is_in_the_table(resources: Resources) -> None:
 
 
 def test_no_action_is_a_wildcard(resources: Resources) -> None:
-    actions = {action for name in ALLOWED for granted in allowed(resources, name).values() for action in granted}
+    statements = [
+        statement
+        for each in resources.values()
+        if each["Type"] == "AWS::IAM::ManagedPolicy"
+        for statement in each["Properties"]["PolicyDocument"]["Statement"]
+    ]
+    actions = {action for statement in statements for action in statement["Action"]}
 
     assert [action for action in actions if "*" in action] == []
 

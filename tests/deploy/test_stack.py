@@ -57,6 +57,18 @@ def test_the_defaults_of_the_template_are_settings_that_can_be_read(template: Te
         assert (settings.embedder, settings.vectors) == ("bedrock", "none"), function.name
 
 
+@pytest.mark.parametrize(("kind", "auth"), [("none", "none"), ("domain", "es"), ("serverless", "aoss")])
+def test_each_kind_of_vector_store_makes_settings_that_fit_together(template: Template, kind: str, auth: str) -> None:
+    parameters = template["Parameters"]
+    chosen = {"VectorStore": kind, "VectorStoreUrl": "https://search.example" if kind != "none" else ""}
+    changed = parameters | {name: parameters[name] | {"Default": value} for name, value in chosen.items()}
+    for function in functions({**template, "Parameters": changed}).values():
+        settings = Settings.read(function.environment)
+        assert settings.vectors == ("none" if kind == "none" else "opensearch")
+        assert settings.opensearch_auth == auth
+        assert settings.opensearch_dialect == ("serverless" if kind == "serverless" else "domain")
+
+
 def test_parameters_that_are_settings_too_have_the_same_defaults(template: Template) -> None:
     settings = Settings.read(functions(template)["CatalogFunction"].environment)
 
