@@ -65,6 +65,7 @@ class Engine:
             embedder=embedder.describe() if embedder else Component(),
             vector_store=parts.vectors.describe() if parts.vectors else Component(),
             retriever=Component(),
+            reranker=parts.reranker.describe() if parts.reranker else Component(),
             score=ScoreKind.COSINE,
             tenant_filter=parts.vectors.tenant_filter() if parts.vectors else TenantFilter.UNVERIFIED,
         )

@@ -21,6 +21,7 @@ from core.model.errors import CollectionNotFound, NotConfigured
 from core.model.ids import CollectionId
 from core.model.tenant import Tenant
 from core.observe import Extension, Extensions, Metrics, NoMetrics, timed
+from core.reranking.types import Reranker
 from core.settings import Settings
 from core.text.loaders import Loaders
 from core.text.splitters import Splitters
@@ -33,6 +34,7 @@ class Parts:
     Args:
         embedders: by the name that collections record; the first is the default of a new collection.
         vectors: None where no vector store is configured.
+        reranker: None where none is configured.
     """
 
     def __init__(
@@ -45,6 +47,7 @@ class Parts:
         splitters: Splitters,
         embedders: Mapping[str, Embedder],
         vectors: VectorStore | None,
+        reranker: Reranker | None = None,
         extensions: Sequence[Extension] = (),
         metrics: Metrics | None = None,
     ) -> None:
@@ -54,6 +57,7 @@ class Parts:
         self.splitters = splitters
         self.embedders = embedders
         self.vectors = vectors
+        self.reranker = reranker
         self.extensions = Extensions(extensions)
         self.metrics: Metrics = metrics or NoMetrics()
         self.table = table
@@ -123,3 +127,18 @@ class Parts:
             self.metrics.record("gen_ai.client.operation.duration", seconds, "Seconds", model=model)
         self.metrics.record("gen_ai.client.token.usage", answer.input_tokens, "Count", model=model)
         return answer.vectors
+
+    def rerank(self, query: str, texts: Sequence[str], deadline: float | None = None) -> list[float]:
+        """The relevance of texts to a query, as `core.reranking.types.Reranker`. Recorded as embedding is.
+
+        Raises:
+            NotConfigured: there is no reranker.
+        """
+        if self.reranker is None:
+            raise NotConfigured("No reranker is configured: set WEFT_RERANKER, or ask for another strategy")
+        start = self.clock.monotonic()
+        try:
+            return self.reranker.rerank(query, texts, deadline)
+        finally:
+            seconds = self.clock.monotonic() - start
+            self.metrics.record("gen_ai.client.operation.duration", seconds, "Seconds", model=self.reranker.name)

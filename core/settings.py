@@ -27,6 +27,10 @@ class Settings(Model):
         embedded_model: a folder with model.onnx and tokenizer.json; empty: the one in the installed package.
         bedrock_model: the model's identifier at Amazon Bedrock.
         bedrock_dimensions: how many dimensions are asked of it.
+        reranker: ``embedded``: a cross-encoder in this process; ``bedrock``; ``none``.
+        reranker_model: a folder with model.onnx and tokenizer.json; empty: the one in the installed package.
+        bedrock_reranker_model: the reranking model's identifier at Amazon Bedrock.
+        rerank_seconds: how long one reranking may take; what takes longer is unavailable.
         vectors: ``embedded``: SQLite and numpy in this process; ``opensearch``; ``none``.
         vectors_path: the file of the embedded store; empty: in memory.
         opensearch_url: of the domain, the collection or a node.
@@ -59,6 +63,10 @@ class Settings(Model):
     embedded_model: Path | None = None
     bedrock_model: str = "amazon.titan-embed-text-v2:0"
     bedrock_dimensions: int = Field(default=1024, ge=1, le=16_000)
+    reranker: Literal["embedded", "bedrock", "none"] = "none"
+    reranker_model: Path | None = None
+    bedrock_reranker_model: str = Field(default="cohere.rerank-v3-5:0", pattern=r"^[a-z0-9.-]+(:[0-9]+)?$")
+    rerank_seconds: int = Field(default=10, ge=1, le=29)
     vectors: Literal["embedded", "opensearch", "none"] = "none"
     vectors_path: Path | None = None
     opensearch_url: str = ""

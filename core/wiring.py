@@ -18,6 +18,7 @@ from core.metadata.dynamo import Table
 from core.model.errors import Unavailable
 from core.observe import Extension, Metrics
 from core.parts import Parts
+from core.reranking.types import Reranker
 from core.settings import Settings
 from core.text.loaders import Loaders
 from core.text.splitters import Splitters
@@ -64,6 +65,7 @@ def build_engine(
         splitters=Splitters(),
         embedders=embedders,
         vectors=_vectors(settings, clock, embedders.values()),
+        reranker=_reranker(settings, clock),
         extensions=extensions,
         metrics=metrics,
     )
@@ -112,6 +114,20 @@ def _embedders(settings: Settings, clock: Clock) -> list[Embedder]:
             )
         ]
     return []
+
+
+def _reranker(settings: Settings, clock: Clock) -> Reranker | None:
+    if settings.reranker == "embedded":
+        from core.reranking.models import find_model
+        from core.reranking.onnx import OnnxReranker
+
+        return OnnxReranker(find_model(settings.reranker_model), clock, seconds=settings.rerank_seconds)
+    if settings.reranker == "bedrock":
+        from core.reranking.bedrock import BedrockReranker, bedrock_client
+
+        client = bedrock_client(settings.rerank_seconds)
+        return BedrockReranker(client, clock, model=settings.bedrock_reranker_model, seconds=settings.rerank_seconds)
+    return None
 
 
 def _vectors(settings: Settings, clock: Clock, embedders: Iterable[Embedder]) -> VectorStore | None:

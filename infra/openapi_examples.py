@@ -216,6 +216,7 @@ EXAMPLES: dict[str, Any] = {
         "embedder": _stage("amazon.titan-embed-text-v2:0", "bedrock", dimensions=1024),
         "vector_store": _stage("embedded", "exact"),
         "retriever": {"name": "", "type": "", "configured": False, "content_types": [], "dimensions": 0},
+        "reranker": _stage("ms-marco-MiniLM-L-12-v2-int8", "onnx", max_tokens=256),
         "score": "cosine",
         "tenant_filter": "verified",
     },

@@ -14,13 +14,15 @@ class TenantFilter(StrEnum):
 
 
 class Component(Model):
-    """One stage of the pipeline. ``configured`` is false for a stage that is not there."""
+    """One stage of the pipeline. ``configured`` is false for a stage that is not there. ``max_tokens`` is how much of a
+    query and a text together a reranker reads, 0 where its model does not say."""
 
     name: str = ""
     type: str = ""
     configured: bool = False
     content_types: list[str] = []
     dimensions: int = 0
+    max_tokens: int = 0
 
 
 class Components(Model):
@@ -31,6 +33,7 @@ class Components(Model):
     embedder: Component
     vector_store: Component
     retriever: Component
+    reranker: Component
     score: ScoreKind
     tenant_filter: TenantFilter
 

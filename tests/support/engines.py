@@ -16,6 +16,7 @@ from core.model.ingest import IngestInput, IngestResult
 from core.model.tenant import Tenant
 from core.observe import Extension
 from core.parts import Parts
+from core.reranking.types import Reranker
 from core.settings import Settings
 from core.text.loaders import Loaders
 from core.text.splitters import Splitters
@@ -98,6 +99,7 @@ def make_world(
     settings: Settings | None = None,
     embedder: HashedEmbedder | None = None,
     vectors: VectorStore | None = None,
+    reranker: Reranker | None = None,
     clock: ManualClock | None = None,
     dynamodb: Any = None,
     extensions: Sequence[Extension] = (),
@@ -123,6 +125,7 @@ def make_world(
         splitters=Splitters(),
         embedders={embedder.space.model: embedder},
         vectors=vectors,
+        reranker=reranker,
         extensions=extensions,
     )
     return World(Engine(parts), parts, clock, embedder, client, vectors, validator)

@@ -21,8 +21,26 @@ def tiny_model(folder: Path, inputs: Sequence[str] = ("input_ids", "attention_ma
         inputs: what the graph declares. The first two are used.
         rank: 3 for vectors of tokens; 2 for a graph that answers with something else.
     """
+    return _write(folder, _sentence_transformer(inputs, rank))
+
+
+def tiny_cross_encoder(folder: Path, classes: int = 1) -> Path:
+    """A model in ``folder``. Its logit is the sum of the token numbers of a pair; the tokenizer is ``tiny_model``'s.
+
+    Args:
+        classes: how many numbers it answers with.
+    """
+    nodes = [
+        _node("Cast", ["input_ids"], "numbers", _attribute("to", FLOAT)),
+        _node("ReduceSum", ["numbers"], "sum", _attribute("axes", [1])),
+        _node("Concat", ["sum"] * classes, "logits", _attribute("axis", 1)),
+    ]
+    return _write(folder, _graph(nodes, ["input_ids"], _tensor("logits", FLOAT, 2)))
+
+
+def _write(folder: Path, graph: bytes) -> Path:
     folder.mkdir(exist_ok=True)
-    (folder / "model.onnx").write_bytes(_graph(inputs, rank))
+    (folder / "model.onnx").write_bytes(graph)
     tokenizer = Tokenizer(models.WordLevel({"?": 0, "one": 1, "two": 2, "three": 3}, unk_token="?"))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     tokenizer.enable_truncation(2)
@@ -31,7 +49,7 @@ def tiny_model(folder: Path, inputs: Sequence[str] = ("input_ids", "attention_ma
     return folder
 
 
-def _graph(inputs: Sequence[str], rank: int) -> bytes:
+def _sentence_transformer(inputs: Sequence[str], rank: int) -> bytes:
     nodes = [
         _node("Cast", ["input_ids"], "numbers", _attribute("to", FLOAT)),
         _node("Cast", ["attention_mask"], "ones", _attribute("to", FLOAT)),
@@ -39,7 +57,10 @@ def _graph(inputs: Sequence[str], rank: int) -> bytes:
         _node("Unsqueeze", ["ones"], "second", _attribute("axes", [2])),
         _node("Concat", ["first", "second"], "both", _attribute("axis", 2)),
     ]
-    output = _tensor("both", FLOAT, 3) if rank == 3 else _tensor("numbers", FLOAT, 2)
+    return _graph(nodes, inputs, _tensor("both", FLOAT, 3) if rank == 3 else _tensor("numbers", FLOAT, 2))
+
+
+def _graph(nodes: Sequence[bytes], inputs: Sequence[str], output: bytes) -> bytes:
     graph = b"".join(_field(1, node) for node in nodes) + _field(2, b"tiny")
     graph += b"".join(_field(11, _tensor(name, INT64, 2)) for name in inputs) + _field(12, output)
     return _field(1, 8) + _field(7, graph) + _field(8, _field(2, 11))

@@ -45,6 +45,7 @@ def test_components_say_what_runs(world: World) -> None:
     assert found.embedder == Component(name="hashed-words", type="hashed", configured=True, dimensions=64)
     assert found.vector_store.configured
     assert found.retriever == Component(), "retrieval is a plain vector search"
+    assert found.reranker == Component(), "none is configured"
     assert found.score == ScoreKind.COSINE
 
 
