@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 
 from core.clock import Lifetime
+from core.ingest.records import vector_records
 from core.metadata.jobs import TakenOverError
 from core.metadata.rows import Head
 from core.model.chunk import Chunk
 from core.model.document import DocumentState
 from core.parts import Parts
-from core.vectors.types import VectorRecord
 
 EMBED_AT_ONCE = 64
 
@@ -31,14 +31,9 @@ def write_again(parts: Parts, head: Head, source_key: str | None, chunks: Sequen
     for start in range(0, len(chunks), EMBED_AT_ONCE):
         part = chunks[start : start + EMBED_AT_ONCE]
         vectors = parts.embed(embedder, [chunk.text for chunk in part])
-        records = [
-            VectorRecord(chunk.id, head.collection_id, head.source_id, source_key, chunk.text, vector, chunk.attributes)
-            for chunk, vector in zip(part, vectors, strict=True)
-            if chunk.id is not None
-        ]
         if life.is_over():
             raise TakenOverError
-        store.write(head.tenant, head.space, records)
+        store.write(head.tenant, head.space, vector_records(head, source_key, part, vectors))
     now = parts.documents.head(head.tenant, head.document_id)
     if now is not None and now.state == DocumentState.READY and now.attempt == head.attempt:
         return True

@@ -21,7 +21,9 @@ MAX_QUERY_TERMS = 1024
 """Different terms of one question that are searched for; further ones are left out."""
 
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}ー"
-_RUN = regex.compile(rf"(?P<unspaced>[{_UNSPACED}][{_UNSPACED}\p{{M}}]*+)|(?:(?![{_UNSPACED}])[\p{{L}}\p{{M}}\p{{N}}])++")
+_RUN = regex.compile(
+    rf"(?P<unspaced>[{_UNSPACED}][{_UNSPACED}\p{{M}}]*+)|(?:(?![{_UNSPACED}])[\p{{L}}\p{{M}}\p{{N}}])++"
+)
 
 # The first of a script is what a text is taken for that does not say. A script that is not here is not stemmed.
 _LANGUAGES = {
@@ -52,7 +54,8 @@ def query_terms(text: str) -> list[str]:
     """
     terms, words = _runs(text)
     for script, found in _by_script(words).items():
-        for language in _likely(found, script) or [None]:
+        languages: Sequence[str | None] = _likely(found, script) or [None]
+        for language in languages:
             terms += _stemmed(found, language)
     return list(dict.fromkeys(terms))[:MAX_QUERY_TERMS]
 

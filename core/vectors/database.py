@@ -25,6 +25,7 @@ _TABLES = {
         text TEXT NOT NULL,
         attribute_names TEXT NOT NULL,
         attribute_terms TEXT NOT NULL,
+        terms TEXT NOT NULL,
         version INTEGER NOT NULL,
         vector BLOB NOT NULL,
         PRIMARY KEY (tenant, model, dimensions, chunk_id)
@@ -78,7 +79,7 @@ class Database:
                     _prove_tenant_filter(connection, table)
                 connection.execute(_INDEX)
                 # A file of an earlier version has other columns, and cannot be opened.
-                connection.execute("SELECT attribute_names, attribute_terms FROM vectors LIMIT 0")
+                connection.execute("SELECT attribute_names, attribute_terms, terms FROM vectors LIMIT 0")
         except sqlite3.DatabaseError as error:
             raise ConfigurationError(f"{self._path} cannot be opened as a file of the vector store: {error}") from error
 

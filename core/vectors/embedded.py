@@ -23,7 +23,7 @@ from core.model.tenant import Tenant
 from core.vectors.attributes import AttributeTerms, attribute_terms, compile_filter
 from core.vectors.database import Database
 from core.vectors.matrix import ChangedRow, Matrix, MatrixCache
-from core.vectors.types import UNIT_TOLERANCE, VectorMatch, VectorQuery, VectorRecord
+from core.vectors.types import UNIT_TOLERANCE, TextQuery, VectorMatch, VectorQuery, VectorRecord
 
 MIB = 1024 * 1024
 
@@ -38,16 +38,17 @@ _RAISE_VERSION = """
 _WRITE = """
     INSERT OR REPLACE INTO vectors (
         tenant, model, dimensions, chunk_id, collection_id, generation, source_id, source_key, text,
-        attribute_names, attribute_terms, version, vector
-    ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        attribute_names, attribute_terms, terms, version, vector
+    ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _DELETE = "DELETE FROM vectors WHERE tenant = ? AND model = ? AND dimensions = ? AND chunk_id = ?"
 _COUNT = "SELECT count(*) FROM vectors WHERE tenant = ? AND model = ? AND dimensions = ?"
 _PRESENT = "SELECT chunk_id FROM vectors WHERE tenant = ? AND model = ? AND dimensions = ?"
 _CHANGED = """
-    SELECT chunk_id, collection_id, generation, vector, attribute_names, attribute_terms FROM vectors
+    SELECT chunk_id, collection_id, generation, vector, attribute_names, attribute_terms, terms FROM vectors
     WHERE tenant = ? AND model = ? AND dimensions = ? AND version > ?
 """
+_TERMS = "SELECT chunk_id, terms FROM vectors WHERE tenant = ? AND model = ? AND dimensions = ?"
 _IS_PRESENT = _PRESENT + " AND chunk_id = ?"
 _SCAN = _PRESENT + " AND chunk_id > ? AND collection_id = ? ORDER BY chunk_id LIMIT ?"
 _MATCH = """
@@ -119,11 +120,19 @@ class EmbeddedVectorStore:
         key = _key(tenant, space)
         with self._database.reading() as connection:
             matrix = self._matrix(connection, key)
-            selected = _selected(matrix, tenant, query.collection_ids, query.filter)
-            if query.exclude_generations:
-                selected &= ~matrix.generations.one_of(query.exclude_generations)
+            selected = _selected(matrix, tenant, query.collection_ids, query.filter, query.exclude_generations)
             nearest = matrix.nearest(vector, selected, query.limit)
-            return [_match(connection, key, chunk_id, score) for chunk_id, score in nearest]
+            return [_match(connection, key, matrix, *found, with_vector=query.with_vectors) for found in nearest]
+
+    def search_text(self, tenant: Tenant, space: VectorSpace, query: TextQuery) -> list[VectorMatch]:
+        self._prove()
+        key = _key(tenant, space)
+        with self._database.reading() as connection:
+            matrix = self._matrix(connection, key, words=True)
+            within = matrix.collections.one_of(query.collection_ids)
+            selected = _selected(matrix, tenant, query.collection_ids, query.filter, query.exclude_generations)
+            best = matrix.best(query.terms, within, selected, query.limit)
+            return [_match(connection, key, matrix, *found) for found in best]
 
     def present(self, tenant: Tenant, space: VectorSpace, chunk_ids: Sequence[ChunkId]) -> set[ChunkId]:
         self._prove()
@@ -177,8 +186,8 @@ class EmbeddedVectorStore:
                 self._database.prepare()
                 self._proven = True
 
-    def _matrix(self, connection: sqlite3.Connection, key: Key) -> Matrix:
-        """The matrix as of the transaction.
+    def _matrix(self, connection: sqlite3.Connection, key: Key, *, words: bool = False) -> Matrix:
+        """The matrix as of the transaction, with its words where they are asked for.
 
         The transaction's state of the file is fixed by its first read, which is under the lock: so the matrix in
         memory is never newer than it.
@@ -190,6 +199,9 @@ class EmbeddedVectorStore:
                 changed = [_changed(*row) for row in connection.execute(_CHANGED, (*key, matrix.version))]
                 present = {chunk_id for (chunk_id,) in connection.execute(_PRESENT, key)}
                 matrix = matrix.merged(version, present, changed)
+                self._cache.put(key, matrix)
+            if words and matrix.words is None:
+                matrix = matrix.with_words(dict(connection.execute(_TERMS, key)))
                 self._cache.put(key, matrix)
             return matrix
 
@@ -214,23 +226,37 @@ def _values(tenant: Tenant, record: VectorRecord) -> tuple[str | None, ...]:
         record.text,
         json.dumps(terms.names),
         json.dumps(terms.values),
+        " ".join(record.terms),
     )
 
 
-def _changed(chunk_id: str, collection_id: str, generation: str, vector: bytes, names: str, terms: str) -> ChangedRow:
-    attributes = AttributeTerms(tuple(json.loads(names)), tuple(json.loads(terms)))
-    return ChangedRow(chunk_id, collection_id, generation, vector, attributes)
+def _changed(
+    chunk_id: str, collection_id: str, generation: str, vector: bytes, names: str, values: str, terms: str
+) -> ChangedRow:
+    attributes = AttributeTerms(tuple(json.loads(names)), tuple(json.loads(values)))
+    return ChangedRow(chunk_id, collection_id, generation, vector, attributes, terms)
 
 
 def _selected(
-    matrix: Matrix, tenant: Tenant, collection_ids: Sequence[CollectionId], filter: Filter | None
+    matrix: Matrix,
+    tenant: Tenant,
+    collection_ids: Sequence[CollectionId],
+    filter: Filter | None,
+    exclude_generations: Sequence[str] = (),
 ) -> NDArray[np.bool_]:
-    """Which rows are of the collections and fulfil the filter."""
+    """Which rows are of the collections, fulfil the filter and are not of these generations."""
     selected = matrix.collections.one_of(collection_ids)
-    return selected if filter is None else selected & matrix.fulfilling(compile_filter(tenant, filter))
+    if filter is not None:
+        selected &= matrix.fulfilling(compile_filter(tenant, filter))
+    if exclude_generations:
+        selected &= ~matrix.generations.one_of(exclude_generations)
+    return selected
 
 
-def _match(connection: sqlite3.Connection, key: Key, chunk_id: str, score: float) -> VectorMatch:
+def _match(
+    connection: sqlite3.Connection, key: Key, matrix: Matrix, row: int, score: float, *, with_vector: bool = False
+) -> VectorMatch:
+    chunk_id = matrix.chunk_ids[row]
     tenant, collection_id, source_id, source_key, text = connection.execute(_MATCH, (*key, chunk_id)).fetchone()
     return VectorMatch(
         chunk_id=ChunkId(chunk_id),
@@ -240,6 +266,7 @@ def _match(connection: sqlite3.Connection, key: Key, chunk_id: str, score: float
         source_key=source_key,
         text=text,
         score=score,
+        vector=matrix.vectors[row].tolist() if with_vector else None,
     )
 
 

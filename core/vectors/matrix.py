@@ -1,8 +1,8 @@
 """Exact nearest neighbours among the vectors of one tenant and space, held in memory."""
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import NamedTuple, Self
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from core.vectors.attributes import AllOf, AnyOf, AttributeTerms, Condition, Name, TermRange, Terms, Without
 from core.vectors.postings import Postings
+from core.vectors.words import Words
 
 _BLOCK_ROWS = 2048
 _FEW = 8
@@ -20,13 +21,14 @@ _ROW_BYTES = 256
 
 
 class ChangedRow(NamedTuple):
-    """A row that was written since a matrix was made. ``vector``: little-endian float32."""
+    """A row that was written since a matrix was made. ``vector``: little-endian float32; ``terms``: between spaces."""
 
     chunk_id: str
     collection_id: str
     generation: str
     vector: bytes
     attributes: AttributeTerms = AttributeTerms((), ())
+    terms: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,7 @@ class Matrix:
         version: of the tenant and space in the file; 0 for the empty one.
         chunk_ids: of the rows, in no order.
         vectors: rows × dimensions, of unit length.
+        words: None until they are first asked for: many a tenant never searches by them.
     """
 
     version: int
@@ -66,6 +69,7 @@ class Matrix:
     generations: Labels
     attribute_names: Postings
     attribute_terms: Postings
+    words: Words | None = None
 
     @classmethod
     def empty(cls, dimensions: int) -> Self:
@@ -83,6 +87,7 @@ class Matrix:
     @property
     def size_bytes(self) -> int:
         postings = self.attribute_names.size_bytes + self.attribute_terms.size_bytes
+        postings += self.words.size_bytes if self.words else 0
         return self.vectors.nbytes + _ROW_BYTES * len(self.chunk_ids) + postings
 
     def merged(self, version: int, present: set[str], changed: Sequence[ChangedRow]) -> Self:
@@ -111,9 +116,18 @@ class Matrix:
             vectors=vectors,
             collections=self.collections.merged(kept, (row.collection_id for row in changed)),
             generations=self.generations.merged(kept, (row.generation for row in changed)),
-            attribute_names=self.attribute_names.merged(kept, [row.attributes.names for row in changed]),
-            attribute_terms=self.attribute_terms.merged(kept, [row.attributes.values for row in changed]),
+            attribute_names=self.attribute_names.merged(kept, [_once(row.attributes.names) for row in changed]),
+            attribute_terms=self.attribute_terms.merged(kept, [_once(row.attributes.values) for row in changed]),
+            words=self.words and self.words.merged(kept, [row.terms.split() for row in changed]),
         )
+
+    def with_words(self, terms: Mapping[str, str]) -> Self:
+        """The matrix with its words.
+
+        Args:
+            terms: of every chunk, between spaces.
+        """
+        return replace(self, words=Words.of([terms[chunk_id].split() for chunk_id in self.chunk_ids]))
 
     def fulfilling(self, condition: Condition) -> NDArray[np.bool_]:
         """Which rows fulfil a condition on their attributes."""
@@ -137,8 +151,29 @@ class Matrix:
             join(found, self.fulfilling(part), out=found)
         return found
 
-    def nearest(self, query: NDArray[np.float32], selected: NDArray[np.bool_], limit: int) -> list[tuple[str, float]]:
-        """Chunks and their cosines with the query, best first, equal ones in order of chunk ID.
+    def best(
+        self, terms: Sequence[str], within: NDArray[np.bool_], selected: NDArray[np.bool_], limit: int
+    ) -> list[tuple[int, float]]:
+        """Rows that have some of the terms, and their scores by BM25, best first, equal ones in order of chunk ID.
+
+        Args:
+            within: which rows the statistics are of.
+            selected: which rows may be found.
+            limit: at most this many, 1 or more.
+
+        Raises:
+            ValueError: the matrix is without its words.
+        """
+        if self.words is None:
+            raise ValueError("The matrix is without its words")
+        scores = self.words.scores(terms, within)
+        rows = np.flatnonzero(selected & (scores > 0.0))
+        if len(rows) > limit:
+            rows = rows[scores[rows] >= np.partition(scores[rows], -limit)[-limit]]
+        return self._ranked(rows, scores[rows])[:limit]
+
+    def nearest(self, query: NDArray[np.float32], selected: NDArray[np.bool_], limit: int) -> list[tuple[int, float]]:
+        """Rows and their cosines with the query, best first, equal ones in order of chunk ID.
 
         A fast product narrows the rows down; its last digits depend on a row's place and neighbours. What is left is
         scored anew in a way that depends on nothing but the two vectors.
@@ -154,9 +189,15 @@ class Matrix:
             fast = self.vectors[rows] @ query if few else (self.vectors @ query)[rows]
             worst = float(np.partition(fast, -limit)[-limit])
             rows = rows[fast >= worst - _margin(len(query))]
-        scores = cosines(self.vectors[rows], query).tolist()
-        found = zip((self.chunk_ids[row] for row in rows), scores, strict=True)
-        return sorted(found, key=lambda match: (-match[1], match[0]))[:limit]
+        return self._ranked(rows, cosines(self.vectors[rows], query))[:limit]
+
+    def _ranked(self, rows: NDArray[np.intp], scores: NDArray[np.float64]) -> list[tuple[int, float]]:
+        found = zip(rows.tolist(), scores.tolist(), strict=True)
+        return sorted(found, key=lambda one: (-one[1], self.chunk_ids[one[0]]))
+
+
+def _once(terms: Iterable[str]) -> dict[str, int]:
+    return dict.fromkeys(terms, 1)
 
 
 def _margin(dimensions: int) -> float:

@@ -1,4 +1,4 @@
-"""VectorStore: tenant-filtered nearest neighbours."""
+"""VectorStore: tenant-filtered search, by vector and by terms."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +25,7 @@ class VectorRecord:
     Attributes:
         source_id, source_key: both there or both absent.
         attributes: what a filter can ask for.
+        terms: of the text, as often as they occur (`core.text.analysis`).
     """
 
     chunk_id: ChunkId
@@ -34,6 +35,7 @@ class VectorRecord:
     text: str
     vector: Vector
     attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
+    terms: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,7 @@ class VectorQuery:
         limit: at most this many matches, 1 to 10,000.
         exclude_generations: matches of these (``ChunkId.generation``) are left out inside the search.
         filter: only records whose attributes fulfil it, inside the search.
+        with_vectors: matches bring their vectors.
 
     Raises:
         ValueError: the limit is out of range.
@@ -56,15 +59,49 @@ class VectorQuery:
     limit: int
     exclude_generations: Sequence[str] = ()
     filter: Filter | None = None
+    with_vectors: bool = False
 
     def __post_init__(self) -> None:
-        if not 1 <= self.limit <= MAX_LIMIT:
-            raise ValueError(f"limit is 1 to {MAX_LIMIT}: {self.limit}")
+        _check_limit(self.limit)
+
+
+@dataclass(frozen=True, slots=True)
+class TextQuery:
+    """A search by terms. Of none, nothing is found.
+
+    Attributes:
+        terms: of the question, each once; scores are added in this order.
+        collection_ids, limit, exclude_generations, filter: as a `VectorQuery` has them.
+
+    Raises:
+        ValueError: the limit is out of range, or a term is there twice.
+    """
+
+    terms: Sequence[str]
+    collection_ids: Sequence[CollectionId]
+    limit: int
+    exclude_generations: Sequence[str] = ()
+    filter: Filter | None = None
+
+    def __post_init__(self) -> None:
+        _check_limit(self.limit)
+        if len(set(self.terms)) < len(self.terms):
+            raise ValueError("a term is there twice")
+
+
+def _check_limit(limit: int) -> None:
+    if not 1 <= limit <= MAX_LIMIT:
+        raise ValueError(f"limit is 1 to {MAX_LIMIT}: {limit}")
 
 
 @dataclass(frozen=True, slots=True)
 class VectorMatch:
-    """A record that was found, and the cosine of its vector with the query's, −1 to 1."""
+    """A record that was found.
+
+    Attributes:
+        score: of a search by vector, the cosine of the two, −1 to 1; of a search by terms, BM25, above 0.
+        vector: when it was asked for.
+    """
 
     chunk_id: ChunkId
     tenant: Tenant
@@ -73,6 +110,7 @@ class VectorMatch:
     source_key: str | None
     text: str
     score: float
+    vector: Vector | None = None
 
 
 class VectorStore(Protocol):
@@ -96,6 +134,14 @@ class VectorStore(Protocol):
 
     def search(self, tenant: Tenant, space: VectorSpace, query: VectorQuery) -> list[VectorMatch]:
         """The nearest records, best first; equal scores in order of chunk ID."""
+        ...
+
+    def search_text(self, tenant: Tenant, space: VectorSpace, query: TextQuery) -> list[VectorMatch]:
+        """The records with the best scores by BM25, best first; equal ones in order of chunk ID. Exact.
+
+        The statistics are of all records that the tenant has in the collections, whatever the filter says and
+        whichever generations are left out: so a score depends on no other tenant, nor on the filter.
+        """
         ...
 
     def present(self, tenant: Tenant, space: VectorSpace, chunk_ids: Sequence[ChunkId]) -> set[ChunkId]:

@@ -4,6 +4,7 @@ A tenant is new in every test and every example, so that a store may outlive a t
 """
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -22,7 +23,7 @@ from core.model.ids import ChunkId
 from core.model.tenant import Tenant
 from core.vectors.embedded import EmbeddedVectorStore
 from core.vectors.opensearch.index import Dialect, Engine
-from core.vectors.types import VectorMatch, VectorQuery, VectorRecord, VectorStore
+from core.vectors.types import TextQuery, VectorMatch, VectorQuery, VectorRecord, VectorStore
 from tests.contract.vector_words import chunk_id, collection_id, direction, record, unit
 from tests.support.filters import holds, questions
 from tests.support.opensearch import ON_OPENSEARCH, store_on
@@ -278,6 +279,14 @@ class TestTenants:
 
 
 class TestSearching:
+    def test_matches_bring_their_vectors_when_asked(self, store: VectorStore, tenant: Tenant) -> None:
+        records = [record(chunk_id(index), direction(index, DIMENSIONS)) for index in range(3)]
+        store.write(tenant, SPACE, records)
+        query = VectorQuery(NORTH, [collection_id(1)], 10, with_vectors=True)
+        found = {match.chunk_id: match.vector for match in store.search(tenant, SPACE, query)}
+        assert found == {one.chunk_id: pytest.approx(one.vector, abs=SCORE_TOLERANCE) for one in records}
+        assert {match.vector for match in search(store, tenant)} == {None}
+
     def test_only_the_named_collections_are_searched(self, store: VectorStore, tenant: Tenant) -> None:
         for number in (1, 2, 3):
             store.write(tenant, SPACE, [record(chunk_id(number), NORTH, collection=number)])
@@ -512,6 +521,162 @@ def test_matches_order_and_scores_are_those_of_brute_force(
     left_out = [score for one, score in expected.items() if one not in found]
     assert not left_out or max(left_out) <= matches[-1].score + SCORE_TOLERANCE
     assert store.count(tenant, SPACE) == len(records) - len(deleted)
+
+
+def worded(index: int, text: str, *, collection: int = 1, attempt: int = 1, **attributes: Any) -> VectorRecord:
+    """A record whose terms are the words of its text."""
+    made = record(
+        chunk_id(index, attempt=attempt), direction(index, DIMENSIONS), collection=collection, terms=text.split()
+    )
+    return replace(made, text=text, attributes=attributes)
+
+
+def search_text(
+    store: VectorStore,
+    tenant: Tenant,
+    terms: str,
+    *,
+    space: VectorSpace = SPACE,
+    collections: Sequence[int] = (1,),
+    limit: int = 10,
+    exclude: Sequence[str] = (),
+    asked: Mapping[str, Any] | None = None,
+) -> list[VectorMatch]:
+    ids = [collection_id(number) for number in collections]
+    parsed = None if asked is None else parse_filter(asked)
+    return store.search_text(tenant, space, TextQuery(terms.split(), ids, limit, exclude, parsed))
+
+
+def bm25(records: Sequence[VectorRecord], terms: Sequence[str]) -> dict[ChunkId, float]:
+    """Scores by the formula as it is printed; records without any of the terms are left out."""
+    average = sum(len(one.terms) for one in records) / max(len(records), 1) or 1.0
+    scores = {}
+    for one in records:
+        total = 0.0
+        for term in terms:
+            containing = sum(term in other.terms for other in records)
+            frequency = list(one.terms).count(term)
+            idf = math.log(1.0 + (len(records) - containing + 0.5) / (containing + 0.5))
+            if frequency:
+                total += idf * frequency / (frequency + 1.2 * (1.0 - 0.75 + 0.75 * len(one.terms) / average))
+        if total:
+            scores[one.chunk_id] = total
+    return scores
+
+
+class TestTexts:
+    def test_a_record_comes_back_with_all_that_is_stored_beside_it(self, store: VectorStore, tenant: Tenant) -> None:
+        keyed = replace(worded(0, "a b"), text="naïve 文字 \x00", source_id="ab" * 32, source_key="folder/ü.md")
+        store.write(tenant, SPACE, [keyed])
+        [match] = search_text(store, tenant, "b")
+        assert match == VectorMatch(
+            chunk_id=keyed.chunk_id,
+            tenant=tenant,
+            collection_id=keyed.collection_id,
+            source_id=keyed.source_id,
+            source_key=keyed.source_key,
+            text=keyed.text,
+            score=match.score,
+        )
+
+    def test_rarer_terms_more_of_them_and_shorter_records_score_higher(
+        self, store: VectorStore, tenant: Tenant
+    ) -> None:
+        texts = ["common rare", "common common", "common", "common x x x x x", "x"]
+        store.write(tenant, SPACE, [worded(index, text) for index, text in enumerate(texts)])
+        matches = search_text(store, tenant, "common rare")
+        assert ids(matches) == [chunk_id(index) for index in (0, 1, 2, 3)]
+        assert [match.score for match in matches] == sorted({match.score for match in matches}, reverse=True)
+
+    @pytest.mark.parametrize("terms", ["", "unknown", "com", "commons", "COMMON"])
+    def test_terms_are_found_whole_and_as_they_are_or_not_at_all(
+        self, store: VectorStore, tenant: Tenant, terms: str
+    ) -> None:
+        store.write(tenant, SPACE, [worded(0, "common")])
+        assert search_text(store, tenant, terms) == []
+
+    def test_terms_in_any_script_and_of_the_greatest_length_are_found(self, store: VectorStore, tenant: Tenant) -> None:
+        terms = ["文字", "größe", "😀", "й", "x" * 64, "\u0e01\u0e33"]
+        store.write(tenant, SPACE, [worded(index, term) for index, term in enumerate(terms)])
+        for index, term in enumerate(terms):
+            assert ids(search_text(store, tenant, term)) == [chunk_id(index)], term
+
+    def test_a_chunk_written_again_has_its_new_terms_alone(self, store: VectorStore, tenant: Tenant) -> None:
+        store.write(tenant, SPACE, [worded(0, "old both"), worded(1, "other")])
+        assert ids(search_text(store, tenant, "old")) == [chunk_id(0)]
+        store.write(tenant, SPACE, [worded(0, "new both")])
+        assert search_text(store, tenant, "old") == []
+        assert ids(search_text(store, tenant, "new both")) == [chunk_id(0)]
+        store.delete(tenant, SPACE, [chunk_id(0)])
+        assert search_text(store, tenant, "new both") == []
+
+    def test_scores_do_not_depend_on_the_filter_nor_on_what_is_excluded(
+        self, store: VectorStore, tenant: Tenant
+    ) -> None:
+        records = [worded(index, f"a b{index % 3} c{index}", odd=index % 2 == 1) for index in range(12)]
+        store.write(tenant, SPACE, records)
+        everything = search_text(store, tenant, "a b1 c5", limit=20)
+        odd = {one.chunk_id for one in records[1::2]}
+        found = search_text(store, tenant, "a b1 c5", limit=20, asked={"odd": True})
+        assert found == [match for match in everything if match.chunk_id in odd]
+        assert search_text(store, tenant, "a b1 c5", exclude=[chunk_id(0).generation]) == []
+
+    def test_scores_are_the_same_to_the_last_digit_whatever_another_tenant_does(
+        self, store: VectorStore, tenant: Tenant
+    ) -> None:
+        store.write(tenant, SPACE, [worded(index, f"a b{index % 3} c{index}") for index in range(12)])
+        before, other = search_text(store, tenant, "a b1 c5"), new_tenant()
+        store.write(other, SPACE, [worded(index, "a b1 c5 " * (index % 7)) for index in range(50)])
+        assert search_text(store, tenant, "a b1 c5") == before
+        store.delete(other, SPACE, [chunk_id(index) for index in range(40)])
+        assert search_text(store, tenant, "a b1 c5") == before
+
+    def test_spaces_are_apart(self, store: VectorStore, tenant: Tenant) -> None:
+        store.write(tenant, SPACE, [worded(0, "a b")])
+        store.write(tenant, OTHER_MODEL, [worded(0, "a a a"), worded(1, "b")])
+        assert [match.text for match in search_text(store, tenant, "a")] == ["a b"]
+        assert [match.text for match in search_text(store, tenant, "a", space=OTHER_MODEL)] == ["a a a"]
+
+    def test_a_thousand_terms_are_searched_for(self, store: VectorStore, tenant: Tenant) -> None:
+        store.write(tenant, SPACE, [worded(0, "t999")])
+        assert ids(search_text(store, tenant, " ".join(f"t{number}" for number in range(1024)))) == [chunk_id(0)]
+
+    def test_a_term_twice_is_no_query(self) -> None:
+        with pytest.raises(ValueError, match="twice"):
+            TextQuery(["a", "a"], [], 1)
+
+
+a_text = st.lists(st.sampled_from(["a", "b", "c", "字字", "x"]), max_size=6).map(" ".join)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data(), written=st.lists(st.tuples(a_text, st.integers(1, 3), st.integers(1, 3)), max_size=25))
+def test_texts_order_and_scores_are_those_of_brute_force_to_the_last_digit(
+    store: VectorStore, data: st.DataObject, written: list[tuple[str, int, int]]
+) -> None:
+    tenant, other = new_tenant(), new_tenant()
+    records = [
+        worded(index, text, collection=collection, attempt=attempt)
+        for index, (text, collection, attempt) in enumerate(written)
+    ]
+    store.write(other, SPACE, records[::2])
+    store.write(tenant, SPACE, records)
+    deleted = data.draw(st.sets(st.sampled_from(ids_of(records))) if records else st.just(set()), "deleted")
+    store.delete(tenant, SPACE, sorted(deleted))
+    terms = data.draw(st.permutations(["a", "b", "字字", "unknown"]), "terms")[: data.draw(st.integers(1, 4))]
+    collections = data.draw(st.sets(st.integers(1, 3), min_size=1), "collections")
+    excluded = {chunk_id(0, attempt=number).generation for number in data.draw(st.sets(st.integers(1, 3)), "excluded")}
+    limit = data.draw(st.integers(1, 30), "limit")
+
+    matches = search_text(
+        store, tenant, " ".join(terms), collections=sorted(collections), limit=limit, exclude=sorted(excluded)
+    )
+
+    allowed = {collection_id(number) for number in collections}
+    held = [one for one in records if one.chunk_id not in deleted and one.collection_id in allowed]
+    scores = {one: score for one, score in bm25(held, terms).items() if one.generation not in excluded}
+    best = sorted(scores.items(), key=lambda one: (-one[1], one[0]))[:limit]
+    assert [(match.chunk_id, match.score) for match in matches] == best
 
 
 class TestLife:

@@ -2,6 +2,7 @@
 
 import math
 import random
+from collections.abc import Sequence
 
 from core.embedding.types import Vector
 from core.model.ids import ChunkId, CollectionId, DocumentId
@@ -28,7 +29,9 @@ def chunk_id(index: int, *, document: int = 1, attempt: int = 1) -> ChunkId:
     return ChunkId.of(DocumentId.new(document, 0), attempt, index)
 
 
-def record(chunk: ChunkId, vector: Vector, *, collection: int = 1, text: str = "text") -> VectorRecord:
+def record(
+    chunk: ChunkId, vector: Vector, *, collection: int = 1, text: str = "text", terms: Sequence[str] = ()
+) -> VectorRecord:
     """A record without a source."""
     return VectorRecord(
         chunk_id=chunk,
@@ -37,4 +40,5 @@ def record(chunk: ChunkId, vector: Vector, *, collection: int = 1, text: str = "
         source_key=None,
         text=text,
         vector=vector,
+        terms=terms,
     )

@@ -3,6 +3,7 @@
 import copy
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,13 +13,14 @@ from hypothesis import strategies as st
 from core.model.collection import VectorSpace
 from core.model.filter import And, Comparison, Filter, Not, Operator, Or
 from core.model.tenant import Tenant
+from core.ranking.bm25 import Statistics
 from core.vectors.opensearch import query as queries
 from core.vectors.opensearch.client import Client, Refusal, connect
 from core.vectors.opensearch.index import IndexOptions, alias_of
 from core.vectors.opensearch.query import Json, Refused, check_search, record_id
 from core.vectors.opensearch.store import OpenSearchVectorStore
 from core.vectors.opensearch.writes import Operation, check_bulk, deleting, indexing
-from core.vectors.types import VectorQuery
+from core.vectors.types import TextQuery, VectorQuery
 from tests.contract.vector_words import chunk_id, collection_id, record, unit
 from tests.support.clock import ManualClock
 from tests.support.loopback import Answer, Request, serving
@@ -28,12 +30,19 @@ SPACE = VectorSpace(model="model", dimensions=2)
 OURS, THEIRS = Tenant("ours"), Tenant("theirs")
 VECTOR = unit(1, 0)
 QUERY = VectorQuery(VECTOR, [collection_id(1)], 10, ["doc.1"], Comparison("year", Operator.GTE, 2020))
+TEXT = TextQuery(["a", "b"], [collection_id(1)], 10, ["doc.1"], Comparison("year", Operator.GTE, 2020))
+STATISTICS = Statistics(records=9, total_length=30, containing={"a": 3})
 OUR_TERM = {"term": {"tenant_id": {"value": "ours"}}}
 THEIR_TERM = {"term": {"tenant_id": {"value": "theirs"}}}
 ANYONE: Json = {"match_all": {}}
 
 BODIES: dict[str, Callable[[Tenant], Json]] = {
     "the nearest": lambda tenant: queries.nearest(tenant, VECTOR, QUERY, 11, ef_search=100),
+    "the nearest with their vectors": lambda tenant: queries.nearest(
+        tenant, VECTOR, replace(QUERY, with_vectors=True), 11, ef_search=None
+    ),
+    "the statistics of terms": lambda tenant: queries.statistics(tenant, TEXT),
+    "the best by terms": lambda tenant: queries.best(tenant, TEXT, STATISTICS, 11),
     "among chunks": lambda tenant: queries.among(tenant, [chunk_id(1)]),
     "in order": lambda tenant: queries.in_order(tenant, collection_id(1), chunk_id(1), 5),
     "how many": queries.how_many,
@@ -43,11 +52,20 @@ BODIES: dict[str, Callable[[Tenant], Json]] = {
 }
 
 
+def holder_of(body: Json) -> tuple[Json, str]:
+    """What holds the filter that confines a body, and under which name."""
+    query = body["query"]
+    if "knn" in query:
+        return query["knn"]["vector"], "filter"
+    if "script_score" in query:
+        return query["script_score"], "query"
+    return body, "query"
+
+
 def filter_of(body: Json) -> Json:
     """The ``bool`` that confines a body."""
-    query = body["query"]
-    found: Json = query["knn"]["vector"]["filter"] if "knn" in query else query
-    confined: Json = found["bool"]
+    holder, name = holder_of(body)
+    confined: Json = holder[name]["bool"]
     return confined
 
 
@@ -59,11 +77,8 @@ def wrapped(wrap: Callable[[Json], Json]) -> Callable[[Json], object]:
     """The filter inside something else."""
 
     def change(body: Json) -> None:
-        query = body["query"]
-        if "knn" in query:
-            query["knn"]["vector"]["filter"] = wrap(query["knn"]["vector"]["filter"])
-        else:
-            body["query"] = wrap(query)
+        holder, name = holder_of(body)
+        holder[name] = wrap(holder[name])
 
     return change
 
@@ -148,8 +163,51 @@ KNN_MUTANTS: dict[str, Callable[[Json], object]] = {
     "a filter's sibling": lambda body: body["query"]["knn"]["vector"].update(expand_nested_docs=True),
 }
 
+TEXT_MUTANTS: dict[str, tuple[str, Callable[[Json], object]]] = {
+    "another script": ("the best by terms", lambda body: scored(body)["script"].update(source="return 1;")),
+    "a stored script": ("the best by terms", lambda body: scored(body).update(script={"id": "stored"})),
+    "another parameter": ("the best by terms", lambda body: scored(body)["script"]["params"].update(tenant="theirs")),
+    "a scored query without a filter": ("the best by terms", lambda body: scored(body).pop("query")),
+    "a lowest score": ("the best by terms", lambda body: scored(body).update(min_score=0)),
+    "statistics of everyone": (
+        "the statistics of terms",
+        lambda body: body["aggs"].update(length={"global": {}, "aggs": {"x": {"sum": {"field": "term_count"}}}}),
+    ),
+    "statistics of one more": ("the statistics of terms", lambda body: body["aggs"].update(all={"global": {}})),
+    "statistics of another field": (
+        "the statistics of terms",
+        lambda body: body["aggs"]["length"]["sum"].update(field="tenant_id"),
+    ),
+    "names of tenants": (
+        "the statistics of terms",
+        lambda body: body["aggs"].update(containing={"terms": {"field": "tenant_id"}}),
+    ),
+    "a count within a count": (
+        "the statistics of terms",
+        lambda body: body["aggs"]["containing"].update(aggs={"x": {"terms": {"field": "tenant_id"}}}),
+    ),
+    "a count by anything else": (
+        "the statistics of terms",
+        lambda body: body["aggs"]["containing"]["filters"]["filters"].append(ANYONE),
+    ),
+    "no statistics": ("the statistics of terms", lambda body: body.update(aggs={})),
+}
+
+
+def scored(body: Json) -> Json:
+    found: Json = body["query"]["script_score"]
+    return found
+
 
 class TestSearches:
+    @pytest.mark.parametrize("mutant", TEXT_MUTANTS)
+    def test_a_changed_search_by_terms_is_refused(self, mutant: str) -> None:
+        name, change = TEXT_MUTANTS[mutant]
+        body = copy.deepcopy(BODIES[name](OURS))
+        change(body)
+        with pytest.raises(Refused):
+            check_search(OURS, body)
+
     @pytest.mark.parametrize("name", BODIES)
     def test_what_is_built_for_a_tenant_passes_for_that_tenant_alone(self, name: str) -> None:
         body = BODIES[name](OURS)
@@ -352,7 +410,8 @@ class TestOnTheServer:
 
     def _hits(self, store: OpenSearchVectorStore, body: Json) -> list[Json]:
         try:
-            hits: list[Json] = store._client.search(OURS, alias_of(IndexOptions(prefix="guard"), SPACE), body)["hits"]
+            answer = store._client.search(OURS, alias_of(IndexOptions(prefix="guard"), SPACE), body)
         except Refusal:
             return []
+        hits: list[Json] = answer["hits"]["hits"]
         return hits

@@ -69,7 +69,7 @@ def client_of(*answers: Answer, clock: Clock | None = None) -> Iterator[tuple[Cl
 
 
 def count(client: Client) -> int:
-    found: int = client.search(TENANT, "index", queries.how_many(TENANT))["total"]["value"]
+    found: int = client.search(TENANT, "index", queries.how_many(TENANT))["hits"]["total"]["value"]
     return found
 
 

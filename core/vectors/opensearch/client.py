@@ -127,15 +127,13 @@ class Client:
                 raise
 
     def search(self, tenant: Tenant, index: str, body: Json) -> Json:
-        """The ``hits`` member of a whole answer.
+        """A whole answer, of every shard.
 
         Raises:
             Refused: the body is not confined to the tenant. Nothing is sent.
         """
         check_search(tenant, body)
-        answer = self._request("POST", f"/{index}/_search", SEARCH, body=body)
-        hits: Json = answer["hits"]
-        return hits
+        return self._request("POST", f"/{index}/_search", SEARCH, body=body)
 
     def bulk(self, tenant: Tenant, index: str, operations: Sequence[Operation], *, wait: bool) -> list[Json]:
         """Writes and deletes. Items that the server was too busy for are sent again.

@@ -24,6 +24,9 @@ _KEYWORDS = (
     "attribute_names",
     "attribute_terms",
 )
+# Terms are analysed before they come here: the server only splits them and counts.
+_TERMS: Json = {"type": "text", "analyzer": "whitespace", "norms": False, "index_options": "freqs"}
+_TERM_COUNT: Json = {"type": "integer"}
 _PIPELINES = ("default_pipeline", "final_pipeline", "search.default_pipeline")
 
 
@@ -100,6 +103,8 @@ def _properties(options: IndexOptions, space: VectorSpace) -> Json:
         **dict.fromkeys(_KEYWORDS, _KEYWORD),
         "chunk_index": {"type": "integer", "index": False},
         "text": {"type": "text", "index": False},
+        "terms": _TERMS,
+        "term_count": _TERM_COUNT,
         "vector": vector,
     }
     if options.dialect is Dialect.SERVERLESS:
@@ -173,6 +178,11 @@ def _wrong_of_mapping(options: IndexOptions, space: VectorSpace, mapping: Json) 
         if field == _KEYWORD and fields.get(name) != _KEYWORD
     ]
     wrong += [f"the field {name} is missing" for name in expected if name not in fields]
+    wrong += [
+        f"the field {name} is not made for BM25"
+        for name in ("terms", "term_count")
+        if fields.get(name) != expected[name]
+    ]
     return wrong + _wrong_of_vector(options, space, fields.get("vector", {}))
 
 

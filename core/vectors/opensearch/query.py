@@ -10,16 +10,31 @@ from typing import Any
 from core.model.filter import Filter
 from core.model.ids import ChunkId, CollectionId
 from core.model.tenant import Tenant
+from core.ranking.bm25 import K1, B, Statistics
 from core.vectors.attributes import AllOf, AnyOf, Condition, Name, TermRange, Terms, Without, compile_filter
-from core.vectors.types import VectorQuery
+from core.vectors.types import TextQuery, VectorQuery
 
 Json = dict[str, Any]
 
 TENANT = "tenant_id"
 MATCH_FIELDS = [TENANT, "collection_id", "chunk_id", "source_id", "source_key", "text"]
 ID_FIELDS = [TENANT, "chunk_id"]
+VECTOR_FIELDS = [*MATCH_FIELDS, "vector"]
+TERM_FIELDS = [*MATCH_FIELDS, "terms"]
 
-_BODY = {"size", "query", "_source", "sort", "search_after", "track_total_hits"}
+BM25 = """
+double length = params.k1 * (1.0 - params.b + params.b * doc['term_count'].value / params.average_length);
+double score = 0.0;
+for (int i = 0; i < params.terms.size(); i++) {
+    double frequency = termFreq('terms', params.terms[i]);
+    if (frequency > 0.0) { score += params.idf[i] * frequency / (frequency + length); }
+}
+return score;
+"""
+"""`core.ranking.bm25`, for one record."""
+
+_BODY = {"size", "query", "_source", "sort", "search_after", "track_total_hits", "aggs"}
+_PARAMETERS = {"k1", "b", "average_length", "terms", "idf"}
 _KNN = {"vector", "k", "filter", "method_parameters"}
 _BOOL = {"filter", "must_not"}
 _INNER_BOOL = _BOOL | {"should", "minimum_should_match"}
@@ -51,7 +66,50 @@ def nearest(tenant: Tenant, vector: Sequence[float], query: VectorQuery, size: i
     }
     if ef_search is not None:
         knn["method_parameters"] = {"ef_search": ef_search}
-    return {"size": size, "_source": MATCH_FIELDS, "query": {"knn": {"vector": knn}}}
+    fields = VECTOR_FIELDS if query.with_vectors else MATCH_FIELDS
+    return {"size": size, "_source": fields, "query": {"knn": {"vector": knn}}}
+
+
+def statistics(tenant: Tenant, query: TextQuery) -> Json:
+    """What BM25 needs to know of all records in the query's collections: see ``read_statistics``."""
+    body = _number(_filter(tenant, _terms("collection_id", query.collection_ids)))
+    return body | {"aggs": _aggregations(query.terms)}
+
+
+def read_statistics(query: TextQuery, answer: Json) -> Statistics:
+    """The statistics in an answer."""
+    found = answer["aggregations"]
+    counts = [bucket["doc_count"] for bucket in found["containing"]["buckets"]]
+    return Statistics(
+        records=answer["hits"]["total"]["value"],
+        total_length=int(found["length"]["value"]),
+        containing=dict(zip(query.terms, counts, strict=True)),
+    )
+
+
+def best(tenant: Tenant, query: TextQuery, of: Statistics, size: int) -> Json:
+    """The ``size`` records with the best scores by BM25."""
+    clauses = [*_within(tenant, query.collection_ids, query.filter), _terms("terms", query.terms)]
+    parameters = {
+        "k1": K1,
+        "b": B,
+        "average_length": of.average_length,
+        "terms": list(query.terms),
+        "idf": [of.idf(term) for term in query.terms],
+    }
+    scored = {
+        "query": _filter(tenant, *clauses, exclude=query.exclude_generations),
+        "script": {"source": BM25, "params": parameters},
+    }
+    return {"size": size, "_source": TERM_FIELDS, "query": {"script_score": scored}}
+
+
+def _aggregations(terms: Sequence[str]) -> Json:
+    """They look at nothing but what the query finds."""
+    return {
+        "length": {"sum": {"field": "term_count"}},
+        "containing": {"filters": {"filters": [_terms("terms", [term]) for term in terms]}},
+    }
 
 
 def among(tenant: Tenant, chunk_ids: Sequence[ChunkId]) -> Json:
@@ -142,16 +200,39 @@ def check_search(tenant: Tenant, body: Json) -> None:
     """
     _require(body.keys() <= _BODY and "query" in body, "members of the body")
     _require(body.get("sort", _BY_CHUNK) == _BY_CHUNK, "the order")
-    _require(body.get("_source", ID_FIELDS) in (ID_FIELDS, MATCH_FIELDS), "the fields")
+    fields = (ID_FIELDS, MATCH_FIELDS, VECTOR_FIELDS, TERM_FIELDS)
+    _require(body.get("_source", ID_FIELDS) in fields, "the fields")
+    _check_aggregations(body.get("aggs"))
     query = body["query"]
     _require(isinstance(query, dict) and len(query) == 1, "one query")
-    if "knn" not in query:
-        _check_filter(tenant, query)
+    if "knn" in query:
+        knn = query["knn"]
+        _require(isinstance(knn, dict) and knn.keys() == {"vector"}, "the vector field")
+        _require(isinstance(knn["vector"], dict) and knn["vector"].keys() <= _KNN, "members of the k-NN query")
+        query = knn["vector"].get("filter")
+    elif "script_score" in query:
+        scored = query["script_score"]
+        _require(isinstance(scored, dict) and scored.keys() == {"query", "script"}, "members of the scored query")
+        _check_script(scored["script"])
+        query = scored["query"]
+    _check_filter(tenant, query)
+
+
+def _check_aggregations(aggregations: Any) -> None:
+    """Others could look beyond the query."""
+    if aggregations is None:
         return
-    knn = query["knn"]
-    _require(isinstance(knn, dict) and knn.keys() == {"vector"}, "the vector field")
-    _require(isinstance(knn["vector"], dict) and knn["vector"].keys() <= _KNN, "members of the k-NN query")
-    _check_filter(tenant, knn["vector"].get("filter"))
+    try:
+        terms = [one["terms"]["terms"][0] for one in aggregations["containing"]["filters"]["filters"]]
+    except (TypeError, LookupError):
+        terms = []
+    _require(aggregations == _aggregations(terms) and all(type(term) is str for term in terms), "the aggregations")
+
+
+def _check_script(script: Any) -> None:
+    _require(isinstance(script, dict) and script.keys() == {"source", "params"}, "members of the script")
+    _require(script["source"] == BM25, "the script")
+    _require(isinstance(script["params"], dict) and script["params"].keys() == _PARAMETERS, "the script's parameters")
 
 
 def _check_filter(tenant: Tenant, query: Any) -> None:

@@ -1,5 +1,6 @@
 """The vector store that OpenSearch is."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Lock
@@ -8,16 +9,17 @@ from typing import TypeVar
 from core.clock import Clock
 from core.model.collection import VectorSpace
 from core.model.component import Component, TenantFilter
-from core.model.errors import ConfigurationError, NotConfigured, Unavailable
+from core.model.errors import ConfigurationError, NotConfigured, NotYetSearchable, Unavailable
 from core.model.filter import Filter
 from core.model.ids import ChunkId, CollectionId, DocumentId
 from core.model.tenant import Tenant
+from core.ranking.bm25 import Statistics, score
 from core.vectors.opensearch import query as queries
 from core.vectors.opensearch.client import Client, IndexMissing, Refusal
 from core.vectors.opensearch.index import Dialect, Engine, IndexOptions, alias_of, definition, prove
 from core.vectors.opensearch.query import Json, check_hit
 from core.vectors.opensearch.writes import Operation, as_stored, batches, deleting, indexing
-from core.vectors.types import MAX_LIMIT, VectorMatch, VectorQuery, VectorRecord
+from core.vectors.types import MAX_LIMIT, TextQuery, VectorMatch, VectorQuery, VectorRecord
 
 PAGE = 1_000
 """Chunks asked for by ID, or listed, in one request."""
@@ -84,22 +86,31 @@ class OpenSearchVectorStore:
         return sum(result["result"] == "deleted" for result in results)
 
     def search(self, tenant: Tenant, space: VectorSpace, query: VectorQuery) -> list[VectorMatch]:
-        """The nearest records. One more than the limit is asked for, and more while the limit cuts through equal
-        scores, since the server's order among those is none."""
         vector = as_stored(query.vector, space)
         if not query.collection_ids:
             return []
         ef_search = None if self._is_serverless or self._options.engine is Engine.FAISS else self._options.ef_search
-        size = min(query.limit + 1, MAX_LIMIT)
         with self._alias(space) as alias:
-            while True:
-                body = queries.nearest(tenant, vector, query, size, ef_search=ef_search)
-                hits = self._client.search(tenant, alias, body)["hits"]
-                if size == MAX_LIMIT or not _cuts_through_a_tie(hits, query.limit, size):
-                    break
-                size = min(size * TIE_GROWTH, MAX_LIMIT)
-        matches = [_match(tenant, hit) for hit in hits]
-        return sorted(matches, key=lambda match: (-match.score, match.chunk_id))[: query.limit]
+            hits = self._best_hits(
+                tenant,
+                alias,
+                query.limit,
+                lambda size: queries.nearest(tenant, vector, query, size, ef_search=ef_search),
+            )
+        return _ranked([_match(tenant, hit, cosine(hit["_score"])) for hit in hits], query.limit)
+
+    def search_text(self, tenant: Tenant, space: VectorSpace, query: TextQuery) -> list[VectorMatch]:
+        """The statistics first, then what scores best by them. The server's scores have seven digits: what it finds
+        is scored again."""
+        if not query.collection_ids or not query.terms:
+            return []
+        with self._alias(space) as alias:
+            answer = self._client.search(tenant, alias, queries.statistics(tenant, query))
+            statistics = queries.read_statistics(query, answer)
+            hits = self._best_hits(
+                tenant, alias, query.limit, lambda size: queries.best(tenant, query, statistics, size)
+            )
+        return _ranked([_match(tenant, hit, _bm25(query, statistics, hit)) for hit in hits], query.limit)
 
     def present(self, tenant: Tenant, space: VectorSpace, chunk_ids: Sequence[ChunkId]) -> set[ChunkId]:
         with self._alias(space) as alias:
@@ -149,6 +160,16 @@ class OpenSearchVectorStore:
     def close(self) -> None:
         """Lets go of the connections."""
         self._client.close()
+
+    def _best_hits(self, tenant: Tenant, alias: str, limit: int, body: Callable[[int], Json]) -> list[Json]:
+        """Hits among which the best ``limit`` are. One more is asked for, and more while the limit cuts through
+        equal scores, since the server's order among those is none."""
+        size = min(limit + 1, MAX_LIMIT)
+        while True:
+            hits: list[Json] = self._client.search(tenant, alias, body(size))["hits"]["hits"]
+            if size == MAX_LIMIT or not _cuts_through_a_tie(hits, limit, size):
+                return hits
+            size = min(size * TIE_GROWTH, MAX_LIMIT)
 
     def _prove(self, space: VectorSpace) -> str:
         """The alias of a space, once its index has been proven."""
@@ -226,16 +247,16 @@ class OpenSearchVectorStore:
         pause = FIRST_LOOK_S
         while not is_searchable():
             if self._clock.monotonic() + pause > deadline:
-                raise Unavailable("The vector store has not made the write searchable yet")
+                raise NotYetSearchable("The vector store has not made the write searchable yet")
             self._clock.sleep(pause)
             pause = min(2 * pause, LONGEST_LOOK_S)
 
     def _count(self, tenant: Tenant, alias: str, body: Json) -> int:
-        count: int = self._client.search(tenant, alias, body)["total"]["value"]
+        count: int = self._client.search(tenant, alias, body)["hits"]["total"]["value"]
         return count
 
     def _chunk_ids(self, tenant: Tenant, alias: str, body: Json) -> list[ChunkId]:
-        hits = self._client.search(tenant, alias, body)["hits"]
+        hits = self._client.search(tenant, alias, body)["hits"]["hits"]
         return [ChunkId(check_hit(tenant, hit)["chunk_id"]) for hit in hits]
 
 
@@ -248,7 +269,11 @@ def _cuts_through_a_tie(hits: Sequence[Json], limit: int, size: int) -> bool:
     return len(hits) == size and hits[limit - 1]["_score"] == hits[-1]["_score"]
 
 
-def _match(tenant: Tenant, hit: Json) -> VectorMatch:
+def _ranked(matches: Sequence[VectorMatch], limit: int) -> list[VectorMatch]:
+    return sorted(matches, key=lambda match: (-match.score, match.chunk_id))[:limit]
+
+
+def _match(tenant: Tenant, hit: Json, score: float) -> VectorMatch:
     fields = check_hit(tenant, hit)
     return VectorMatch(
         chunk_id=ChunkId(fields["chunk_id"]),
@@ -257,8 +282,14 @@ def _match(tenant: Tenant, hit: Json) -> VectorMatch:
         source_id=fields.get("source_id"),
         source_key=fields.get("source_key"),
         text=fields["text"],
-        score=cosine(hit["_score"]),
+        score=score,
+        vector=fields.get("vector"),
     )
+
+
+def _bm25(query: TextQuery, statistics: Statistics, hit: Json) -> float:
+    terms = hit["_source"]["terms"].split()
+    return score(query.terms, statistics, Counter(terms), len(terms))
 
 
 def cosine(score: float) -> float:

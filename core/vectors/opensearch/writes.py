@@ -54,6 +54,8 @@ def indexing(tenant: Tenant, space: VectorSpace, record: VectorRecord, write_id:
         "chunk_id": str(chunk_id),
         "chunk_index": chunk_id.chunk_index,
         "text": record.text,
+        "terms": " ".join(record.terms),
+        "term_count": len(record.terms),
         "attribute_names": terms.names,
         "attribute_terms": terms.values,
         "vector": as_stored(record.vector, space),

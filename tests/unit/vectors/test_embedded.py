@@ -143,7 +143,8 @@ def vectors_table(*parts: str) -> str:
     """The table as the store has it but for its tenant and its keys."""
     others = """model TEXT NOT NULL, dimensions INTEGER NOT NULL, chunk_id TEXT NOT NULL, collection_id TEXT NOT NULL,
         generation TEXT NOT NULL, source_id TEXT, source_key TEXT, text TEXT NOT NULL, version INTEGER NOT NULL,
-        vector BLOB NOT NULL, attribute_names TEXT NOT NULL, attribute_terms TEXT NOT NULL"""
+        vector BLOB NOT NULL, attribute_names TEXT NOT NULL, attribute_terms TEXT NOT NULL,
+        terms TEXT NOT NULL"""
     columns = [part for part in parts if part.startswith(("tenant", "number"))]
     keys = [part for part in parts if part not in columns]
     return f"CREATE TABLE vectors ({', '.join([*columns, others, *keys])});"
@@ -151,7 +152,7 @@ def vectors_table(*parts: str) -> str:
 
 def test_a_file_of_an_earlier_version_is_refused(path: Path, open_store: Open) -> None:
     with closing(sqlite3.connect(path)) as connection:
-        earlier = vectors_table("tenant TEXT NOT NULL", KEY).replace(", attribute_terms TEXT NOT NULL", "")
+        earlier = vectors_table("tenant TEXT NOT NULL", KEY).replace("attribute_terms TEXT NOT NULL,", "")
         connection.executescript(earlier)
     with pytest.raises(ConfigurationError, match="attribute_terms"):
         open_store().prepare(SPACE)

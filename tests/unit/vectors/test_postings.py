@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from core.vectors.postings import Postings
 
 terms = st.sampled_from(["a", "aa", "b", "b\0", "é", "\uffff", "😀"])
-rows = st.lists(st.lists(terms, unique=True, max_size=4), max_size=6)
+rows = st.lists(st.dictionaries(terms, st.integers(1, 3), max_size=4), max_size=6)
 
 
 @given(data=st.data())
 def test_merged_postings_answer_as_the_rows_do(data: st.DataObject) -> None:
-    postings, held = Postings.empty(), list[list[str]]()
+    postings, held = Postings.empty(), list[dict[str, int]]()
     for _ in range(data.draw(st.integers(1, 4), "merges")):
         places = range(len(held))
         kept = sorted(data.draw(st.sets(st.sampled_from(places)) if places else st.just(set()), "kept"))
@@ -22,6 +22,10 @@ def test_merged_postings_answer_as_the_rows_do(data: st.DataObject) -> None:
     assert postings.terms == sorted({term for row in held for term in row}), "a term without a row is dropped"
     wanted = data.draw(st.lists(terms), "wanted")
     assert postings.with_any(wanted).tolist() == [not set(wanted).isdisjoint(row) for row in held]
+    for term in wanted:
+        found_rows, counts = postings.of(term)
+        expected = [(row, have[term]) for row, have in enumerate(held) if term in have]
+        assert sorted(zip(found_rows.tolist(), counts.tolist(), strict=True)) == expected
     low, high = data.draw(terms, "low"), data.draw(terms, "high")
     for includes_low, includes_high in [(True, True), (True, False), (False, True), (False, False)]:
         found = postings.between(low, high, includes_low=includes_low, includes_high=includes_high)
@@ -36,5 +40,6 @@ def test_merged_postings_answer_as_the_rows_do(data: st.DataObject) -> None:
 
 def test_memory_grows_with_terms_and_rows() -> None:
     none = np.empty(0, dtype=np.intp)
-    one = Postings.empty().merged(none, [["a"]])
-    assert Postings.empty().size_bytes < one.size_bytes < Postings.empty().merged(none, [["a", "b"], ["a"]]).size_bytes
+    one = Postings.empty().merged(none, [{"a": 1}])
+    two = Postings.empty().merged(none, [{"a": 1, "b": 1}, {"a": 1}])
+    assert Postings.empty().size_bytes < one.size_bytes < two.size_bytes

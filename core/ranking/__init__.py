@@ -1,0 +1,1 @@
+"""Pure functions that score and order. They import nothing of ours but `core.model`."""
