@@ -10,6 +10,7 @@ from core.clock import Lifetime
 from core.embedding.types import Embedder, Vector
 from core.ingest.description import described_again
 from core.ingest.purge import purge, remove_data
+from core.ingest.records import vector_records
 from core.metadata.documents import Standing
 from core.metadata.dynamo import ConditionFailed, settle
 from core.metadata.rows import CollectionRow, Head, Info, Source
@@ -22,7 +23,6 @@ from core.model.tenant import Tenant
 from core.parts import Parts
 from core.text.chunking import chunk_document
 from core.text.types import Loader, Splitter
-from core.vectors.types import VectorRecord
 
 logger = logging.getLogger(__name__)
 
@@ -156,11 +156,7 @@ class Attempt:
     def _write(self, chunks: Sequence[Chunk], vectors: Sequence[Vector]) -> None:
         self._stage = "write"
         head, key = self._head, self._plan.given.source_key
-        records = [
-            VectorRecord(chunk.id, head.collection_id, head.source_id, key, chunk.text, vector, chunk.attributes)
-            for chunk, vector in zip(chunks, vectors, strict=True)
-            if chunk.id is not None
-        ]
+        records = vector_records(head, key, chunks, vectors)
         store = self._parts.vector_store()
         for start in range(0, len(chunks), WRITE_AT_ONCE):
             part = slice(start, start + WRITE_AT_ONCE)
