@@ -33,6 +33,10 @@ SEARCH = {
     f"{DOMAIN}/weft-*/_search": {"es:ESHttpPost"},
 }
 WRITE_VECTORS = {f"{DOMAIN}/weft-*/_bulk": {"es:ESHttpPost"}}
+RERANK = {
+    "*": {"bedrock:Rerank"},  # it knows no resources
+    "arn:${AWS::Partition}:bedrock:${AWS::Region}::foundation-model/${RerankerModel}": {"bedrock:InvokeModel"},
+}
 WRITERS = {"CatalogFunction", "IngestFunction", "IngestEventsFunction", "RecoveryFunction"}
 
 ALLOWED: dict[str, dict[str, set[str]]] = {
@@ -64,6 +68,8 @@ def name_of(resource: Any) -> str:
             return name
         case {"Fn::Sub": str(text)}:
             return text
+        case "*":
+            return "*"
     pytest.fail(f"Not one resource of this stack: {resource}")
 
 
@@ -110,6 +116,12 @@ def test_a_domain_takes_writes_of_vectors_from_those_alone_that_write(resources:
 @pytest.mark.parametrize("function", ALLOWED)
 def test_a_collection_lets_every_function_in(resources: Resources, function: str) -> None:
     assert allowed_with(resources, function, "HasServerless") == {COLLECTION: {"aoss:APIAccessAll"}}
+
+
+@pytest.mark.parametrize("function", ALLOWED)
+def test_a_reranker_is_asked_by_those_alone_that_answer_questions(resources: Resources, function: str) -> None:
+    expected = RERANK if function in {"RetrieveFunction", "CompareFunction"} else {}
+    assert allowed_with(resources, function, "HasReranker") == expected
 
 
 @pytest.mark.parametrize("dimensions", bedrock.DIMENSIONS)

@@ -69,6 +69,23 @@ def test_each_kind_of_vector_store_makes_settings_that_fit_together(template: Te
         assert settings.opensearch_dialect == ("serverless" if kind == "serverless" else "domain")
 
 
+def test_a_reranking_model_that_can_be_chosen_makes_settings_that_can_be_read(template: Template) -> None:
+    none, *models = template["Parameters"]["RerankerModel"]["AllowedValues"]
+    assert (none, models[0]) == ("", Settings().bedrock_reranker_model)
+    for model in models:
+        chosen = {"WEFT_RERANKER": "bedrock", "WEFT_BEDROCK_RERANKER_MODEL": model}
+        assert Settings.read(chosen).bedrock_reranker_model == model
+
+
+@pytest.mark.parametrize("function", ["CatalogFunction", "RetrieveFunction", "CompareFunction"])
+def test_who_asks_the_reranker_or_tells_of_it_has_its_settings(resources: Resources, function: str) -> None:
+    variables = resources[function]["Properties"]["Environment"]["Variables"]
+    assert variables == {
+        "WEFT_RERANKER": {"Fn::If": ["HasReranker", "bedrock", "none"]},
+        "WEFT_BEDROCK_RERANKER_MODEL": {"Ref": "RerankerModel"},
+    }
+
+
 def test_parameters_that_are_settings_too_have_the_same_defaults(template: Template) -> None:
     settings = Settings.read(functions(template)["CatalogFunction"].environment)
 

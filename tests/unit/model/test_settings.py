@@ -49,6 +49,10 @@ def test_an_empty_variable_is_an_absent_one() -> None:
     [
         ("WEFT_TABLE", "ab"),
         ("WEFT_EMBEDDER", "openai"),
+        ("WEFT_RERANKER", "cohere"),
+        ("WEFT_BEDROCK_RERANKER_MODEL", "arn:aws:bedrock:us-east-1::foundation-model/cohere.rerank-v3-5:0"),
+        ("WEFT_RERANK_SECONDS", "0"),
+        ("WEFT_RERANK_SECONDS", "30"),
         ("WEFT_VECTORS", "pinecone"),
         ("WEFT_BEDROCK_DIMENSIONS", "0"),
         ("WEFT_INLINE_BYTES", "many"),
