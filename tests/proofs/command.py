@@ -33,6 +33,7 @@ STORES: dict[str, Callable[[str], VectorStore]] = {
     "opensearch": lambda server: store_on(server, prefix=f"proof-{os.getpid()}-{next(_numbers)}"),
 }
 """The vector stores that a proof can run on. One more is one more line."""
+ALL = "all"
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,11 @@ class Options:
     def store(self) -> VectorStore:
         return STORES[self.vectors](self.server)
 
+    def of_each_store(self) -> "list[Options]":
+        """The same for each store that was asked for."""
+        names = sorted(STORES) if self.vectors == ALL else [self.vectors]
+        return [replace(self, vectors=name) for name in names]
+
     def share(self, full: float = 1.0) -> float:
         """How much of all there is is tried: a server answers much slower than this process."""
         return full if self.vectors == "embedded" else full / 20
@@ -65,13 +71,20 @@ Report = dict[str, Any]
 
 
 def main(
-    name: str, prove: Callable[[Options, Callable[[str], None]], Report], *, held: Callable[[Report], bool]
+    name: str,
+    prove: Callable[[Options, Callable[[str], None]], Report],
+    *,
+    held: Callable[[Report], bool],
+    every_store: bool = False,
 ) -> None:
     """Runs a proof as a program.
 
+    Args:
+        every_store: it tries all stores unless one is named.
+
     Ends the process: 0 when every promise held, 1 when one was broken, 2 when it could not run.
     """
-    options = _options(name)
+    options = _options(name, every_store=every_store)
     hush()
     started = time.monotonic()
     try:
@@ -103,11 +116,12 @@ def hush() -> None:
     logging.disable(logging.ERROR)
 
 
-def _options(name: str) -> Options:
+def _options(name: str, *, every_store: bool) -> Options:
     parser = argparse.ArgumentParser(prog=f"python -m tests.proofs.{name}")
     parser.add_argument("--seed", type=int, default=0, help="another seed tries other chances")
     parser.add_argument("--rounds", type=int, default=1, help="more rounds are more work")
-    parser.add_argument("--vectors", choices=sorted(STORES), default="embedded")
+    stores = [*sorted(STORES), ALL] if every_store else sorted(STORES)
+    parser.add_argument("--vectors", choices=stores, default=ALL if every_store else "embedded")
     parser.add_argument("--json", action="store_true", help="nothing but the last line")
     given = parser.parse_args()
     return Options(given.seed, given.rounds, given.vectors, given.json, processes=os.cpu_count() or 1)

@@ -4,11 +4,11 @@ Where one protection stands behind another, both are switched off together, and 
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from tests.proofs.command import Options, Report, main, spread
+from tests.proofs.command import ALL, Options, Report, main, spread
 from tests.proofs.mutation import Mutant, switched_off
-from tests.proofs.probes import EVERYTHING, Probe, cut, foreign, late, race, redelivered, repaired, script
+from tests.proofs.probes import EVERYTHING, Probe, cut, foreign, isolated, late, race, redelivered, repaired, script
 
 _TRANSITIONS = "core.metadata.transitions:Transitions."
 _ATTEMPT = "core.ingest.attempt:Attempt."
@@ -21,6 +21,9 @@ _SWEEP = "core.recovery.sweep:RecoveryService."
 _COLLECTIONS = "core.metadata.collections:Collections."
 _EVENTS = "functions.ingest.events:"
 _RECONCILE = "core.recovery.reconcile:"
+_TABLE = "core.metadata.table:"
+_EMBEDDED = "core.vectors.embedded:"
+_QUERIES = "core.vectors.opensearch.query:"
 _LATE = late("", 0.3)
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -562,6 +565,77 @@ MUTANTS: tuple[Mutant, ...] = (
         "record.s3.get_object.key",
         (redelivered,),
     ),
+    # tenants
+    Mutant(
+        "isolation: a page token is its tenant's",
+        "core.metadata.paging:PageTokens._mac",
+        "[tenant, query, payload",
+        "[query, payload",
+        (isolated,),
+    ),
+    Mutant(
+        "isolation: the verified claim alone",
+        "core.http.request:tenant_of",
+        "value = authorizer",
+        'value = request.headers.get("x-tenant") or authorizer',
+        (isolated,),
+    ),
+    Mutant("isolation: collections", _TABLE + "collections", "T#{tenant}", "T#all", (isolated,)),
+    Mutant("isolation: uploads", _TABLE + "upload", "T#{tenant}#U", "T#all#U", (isolated,)),
+    Mutant(
+        "isolation: documents and chunks",
+        _TABLE + "head",
+        "T#{tenant}#D",
+        "T#all#D",
+        (isolated,),
+        (
+            (_TABLE + "info", "T#{tenant}#D", "T#all#D"),
+            (_TABLE + "chunk", "T#{tenant}#D", "T#all#D"),
+            ("core.catalog.documents:DocumentService._rows", "collection is None or ", "collection is not None and "),
+        ),
+    ),
+    Mutant(
+        "isolation: rows of the embedded store",
+        _EMBEDDED + "_key",
+        "str(tenant)",
+        '"all"',
+        (isolated,),
+        ((_SEARCH + "_matches", "match.tenant != tenant", "False"),),
+        vectors="embedded",
+    ),
+    Mutant(
+        "isolation: the tenant's term",
+        _QUERIES + "_filter",
+        "[_tenant_term(tenant), *clauses]",
+        "[*clauses]",
+        (isolated,),
+        vectors="opensearch",
+    ),
+    Mutant(
+        "isolation: the tenant's term, and all that stands behind it",
+        _QUERIES + "_filter",
+        "[_tenant_term(tenant), *clauses]",
+        "[*clauses]",
+        (isolated,),
+        (
+            (_QUERIES + "_check_filter", "clauses[:1] == [_tenant_term(tenant)]", "True"),
+            (_QUERIES + "check_hit", "if source[TENANT] != tenant", "if False"),
+            (_SEARCH + "_matches", "match.tenant != tenant", "False"),
+        ),
+        vectors="opensearch",
+    ),
+    Mutant(
+        "isolation: the tenant in a record's ID",
+        _QUERIES + "record_id",
+        "{tenant}~",
+        "~",
+        (isolated,),
+        (
+            ("core.vectors.opensearch.writes:check_bulk", "{tenant}~", "~"),
+            (_QUERIES + "check_hit", 'f"{tenant}~', 'f"~'),
+        ),
+        vectors="opensearch",
+    ),
 )
 
 
@@ -591,10 +665,19 @@ def _work(job: tuple[int, Options]) -> Verdict:
     return try_mutant(MUTANTS[number], options)
 
 
+def _jobs(options: Options) -> list[tuple[int, Options]]:
+    """Every mutant on the store that it is of, if that was asked for; those of none on one store."""
+    plain = "embedded" if options.vectors == ALL else options.vectors
+    jobs = []
+    for number, mutant in enumerate(MUTANTS):
+        if mutant.vectors in ("", plain) or options.vectors == ALL:
+            jobs.append((number, replace(options, vectors=mutant.vectors or plain)))
+    return jobs
+
+
 def prove(options: Options, tell: Callable[[str], None]) -> Report:
     """Tries every mutant."""
-    jobs = [(number, options) for number in range(len(MUTANTS))]
-    verdicts = list(spread(_work, jobs, options.processes, tell))
+    verdicts = list(spread(_work, _jobs(options), options.processes, tell))
     return {
         "tried": len(verdicts),
         "killed": sum(bool(verdict.seen) for verdict in verdicts),
@@ -608,4 +691,4 @@ def held(report: Report) -> bool:
 
 
 if __name__ == "__main__":
-    main("mutants", prove, held=held)
+    main("mutants", prove, held=held, every_store=True)

@@ -27,6 +27,7 @@ class Mutant:
         old, new: the piece of its text, and what takes its place.
         probes: the pieces of proofs that are tried first; then all are.
         more: further edits: where one protection stands behind another, neither is seen to be gone alone.
+        vectors: the vector store that it is of; empty: of none.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Mutant:
     new: str
     probes: tuple[Probe, ...] = ()
     more: tuple[tuple[str, str, str], ...] = ()
+    vectors: str = ""
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from typing import Any
 
 from core.model.hit import RetrieveQuery
 from core.model.tenant import Tenant
-from tests.proofs import late_writers, operations, races, reconcile, redelivery, scripts
+from tests.proofs import isolation, late_writers, operations, races, reconcile, redelivery, scripts
 from tests.proofs.command import Options
 from tests.proofs.crash import try_operation
 from tests.proofs.harness import TENANT, World
@@ -105,6 +105,11 @@ def redelivered(options: Options) -> Iterator[Tally]:
 def repaired(options: Options) -> Iterator[Tally]:
     """A few small collections that are damaged and reconciled."""
     yield reconcile.try_small(options, 3, lambda line: None)
+
+
+def isolated(options: Options) -> Iterator[Tally]:
+    """A few tenants that try to reach one another's things."""
+    yield isolation.try_store(options, 12, 300, lambda line: None)[0]
 
 
 EVERYTHING: tuple[Probe, ...] = (
