@@ -102,6 +102,7 @@ def test_a_function_starts_with_its_own_wheels_alone(function: Function) -> None
         # One that does not answer yet.
         "WEFT_VECTORS": "opensearch",
         "WEFT_OPENSEARCH_URL": "http://127.0.0.1:9",
+        "WEFT_RERANKER": "bedrock",
         "AWS_DEFAULT_REGION": "us-east-1",
     }
 

@@ -31,6 +31,11 @@ def test_a_document_sent_over_http_is_found(running: Running) -> None:
     assert TEXT[hit["chunk"]["start_index"] : hit["chunk"]["end_index"]] == hit["chunk"]["text"]
 
 
+def test_it_reranks_with_the_installed_model(running: Running) -> None:
+    reranker = running.call("GET", "/v1/components")["reranker"]
+    assert (reranker["name"], reranker["type"]) == ("ms-marco-MiniLM-L-12-v2-int8", "onnx")
+
+
 def test_an_uploaded_object_is_ingested_replaced_and_removed_by_the_queue_s_handler(running: Running) -> None:
     collection = new_collection(running, "bucket")
     upload(running, collection, "docs/a b.md", TEXT.encode())
