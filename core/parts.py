@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import timedelta
+from typing import Protocol
 
 from core.clock import Clock
 from core.embedding.types import Embedder, Vector
@@ -18,7 +19,7 @@ from core.metadata.transitions import Transitions
 from core.metadata.uploads import Uploads
 from core.model.collection import CollectionState
 from core.model.errors import CollectionNotFound, NotConfigured
-from core.model.ids import CollectionId
+from core.model.ids import CollectionId, DocumentId
 from core.model.tenant import Tenant
 from core.observe import Extension, Extensions, Metrics, NoMetrics, timed
 from core.reranking.types import Reranker
@@ -28,12 +29,26 @@ from core.text.splitters import Splitters
 from core.vectors.types import VectorStore
 
 
+class Finishing(Protocol):
+    """A queue of documents that are written whole. What is sent comes back to `IngestService.finish` until that is
+    done."""
+
+    def send(self, tenant: Tenant, document_id: DocumentId, attempt: int) -> None:
+        """Sends one.
+
+        Raises:
+            Unavailable: the queue does not take it.
+        """
+        ...
+
+
 class Parts:
     """One engine's parts.
 
     Args:
         embedders: by the name that collections record; the first is the default of a new collection.
         vectors: None where no vector store is configured.
+        finishing: None where no queue brings documents back that searches do not see yet.
         reranker: None where none is configured.
     """
 
@@ -48,6 +63,7 @@ class Parts:
         embedders: Mapping[str, Embedder],
         vectors: VectorStore | None,
         reranker: Reranker | None = None,
+        finishing: Finishing | None = None,
         extensions: Sequence[Extension] = (),
         metrics: Metrics | None = None,
     ) -> None:
@@ -57,6 +73,7 @@ class Parts:
         self.splitters = splitters
         self.embedders = embedders
         self.vectors = vectors
+        self.finishing = finishing
         self.reranker = reranker
         self.extensions = Extensions(extensions)
         self.metrics: Metrics = metrics or NoMetrics()

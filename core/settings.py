@@ -22,7 +22,8 @@ class Settings(Model):
     Attributes:
         table: the DynamoDB table.
         bucket: the S3 bucket of uploads; empty: uploads are not configured.
-        queue_url: the queue of the bucket's events; empty: whoever hands messages over brings them back.
+        queue_url: the queue of the bucket's events, and of documents to be finished; empty: whoever hands messages
+            over brings them back, and what Serverless does not show in time fails.
         embedder: ``embedded``: an ONNX model in this process; ``bedrock``; ``none``.
         embedded_model: a folder with model.onnx and tokenizer.json; empty: the one in the installed package.
         bedrock_model: the model's identifier at Amazon Bedrock.

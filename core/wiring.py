@@ -14,10 +14,11 @@ from botocore.config import Config
 from core.clock import Clock, SystemClock
 from core.embedding.types import Embedder
 from core.engine import Engine
+from core.ingest.finish import FinishQueue
 from core.metadata.dynamo import Table
 from core.model.errors import Unavailable
 from core.observe import Extension, Metrics
-from core.parts import Parts
+from core.parts import Finishing, Parts
 from core.reranking.types import Reranker
 from core.settings import Settings
 from core.text.loaders import Loaders
@@ -65,6 +66,7 @@ def build_engine(
         splitters=Splitters(),
         embedders=embedders,
         vectors=_vectors(settings, clock, embedders.values()),
+        finishing=_finishing(settings),
         reranker=_reranker(settings, clock),
         extensions=extensions,
         metrics=metrics,
@@ -96,6 +98,13 @@ def _engine_of_process() -> Engine:
     # A process that ends in order fires the shutdown hook; Lambda may also end one without a word.
     atexit.register(engine.stop)
     return engine
+
+
+def _finishing(settings: Settings) -> Finishing | None:
+    # A domain shows what it has taken before it answers.
+    if settings.queue_url and settings.opensearch_dialect == "serverless":
+        return FinishQueue(sqs_client(), settings.queue_url)
+    return None
 
 
 def _embedders(settings: Settings, clock: Clock) -> list[Embedder]:

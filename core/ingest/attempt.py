@@ -9,15 +9,16 @@ from functools import partial
 from core.clock import Lifetime
 from core.embedding.types import Embedder, Vector
 from core.ingest.description import described_again
-from core.ingest.purge import purge, remove_data
+from core.ingest.owner import LostError, Owner
+from core.ingest.purge import remove_data
 from core.ingest.records import vector_records
 from core.metadata.documents import Standing
-from core.metadata.dynamo import ConditionFailed, settle
-from core.metadata.rows import CollectionRow, Head, Info, Source
+from core.metadata.dynamo import settle
+from core.metadata.rows import CollectionRow, Head, Info
 from core.model.chunk import Chunk
 from core.model.document import DocumentState, Failure
-from core.model.errors import IngestInterrupted, Unavailable, WeftError
-from core.model.ids import ChunkId, DocumentId
+from core.model.errors import IngestInterrupted, NotYetSearchable, Unavailable, WeftError
+from core.model.ids import ChunkId
 from core.model.ingest import IngestInput, IngestResult
 from core.model.tenant import Tenant
 from core.parts import Parts
@@ -28,9 +29,7 @@ logger = logging.getLogger(__name__)
 
 EMBED_AT_ONCE = 64
 WRITE_AT_ONCE = 500
-HEARTBEAT_EVERY_S = 30.0
 MAX_TITLE = 1024
-PURGED_STATES = (DocumentState.SUPERSEDED, DocumentState.FAILED)
 
 
 @dataclass(frozen=True)
@@ -55,11 +54,7 @@ class Plan:
     deadline: float
 
 
-class LostError(Exception):
-    """The document is no longer this attempt's."""
-
-
-class Attempt:
+class Attempt(Owner):
     """Runs one attempt that has begun or claimed its document.
 
     Args:
@@ -68,19 +63,15 @@ class Attempt:
     """
 
     def __init__(self, parts: Parts, plan: Plan, head: Head, info: Info, life: Lifetime) -> None:
-        self._parts = parts
+        super().__init__(parts, head, life, plan.deadline)
         self._plan = plan
-        self._head = head
         self._begun_with = info
         self._info = info
         self._stage = "start"
         self._reserved = 0
-        self._last_heartbeat = parts.clock.monotonic()
-        self._life = life
-        self._replaced: list[DocumentId] = []
 
     def run(self) -> IngestResult:
-        """The whole attempt.
+        """The whole attempt. Its answer is in progress when the document is to be finished from the queue.
 
         Raises:
             IngestInterrupted: the document was taken from this attempt; nothing it wrote is left.
@@ -99,8 +90,8 @@ class Attempt:
                     error.extras["document_id"] = self._head.document_id
                 raise
             result = after
-        self._purge_older(result)
-        self._fire("ingest_completed", result=result)
+        if not result.state.in_progress:
+            self._complete(result)
         return result
 
     # -- stages ------------------------------------------------------------------------------------
@@ -108,10 +99,13 @@ class Attempt:
     def _stages(self) -> IngestResult:
         chunks = self._chunk()
         vectors = self._embed(chunks)
-        self._write(chunks, vectors)
+        searchable = self._write(chunks, vectors)
         self._stage = "swap"
+        info = self._info if self._info != self._begun_with else None
+        if not searchable:
+            return self._leave(info)
         self._heartbeat()
-        return settle(self._parts.clock, partial(self._swap, len(chunks)))
+        return settle(self._parts.clock, partial(self._swap, len(chunks), info))
 
     def _chunk(self) -> list[Chunk]:
         plan = self._plan
@@ -153,8 +147,10 @@ class Attempt:
         self._heartbeat()
         return vectors
 
-    def _write(self, chunks: Sequence[Chunk], vectors: Sequence[Vector]) -> None:
+    def _write(self, chunks: Sequence[Chunk], vectors: Sequence[Vector]) -> bool:
+        """Whether searches see all of it; else it is written and someone can finish it later."""
         self._stage = "write"
+        searchable = True
         head, key = self._head, self._plan.given.source_key
         records = vector_records(head, key, chunks, vectors)
         store = self._parts.vector_store()
@@ -162,36 +158,22 @@ class Attempt:
             part = slice(start, start + WRITE_AT_ONCE)
             self._parts.documents.write_chunks(head.tenant, chunks[part], before=self._check_time)
             self._check_time()
-            with self._parts.timed("vectors_write"):
-                store.write(head.tenant, head.space, records[part])
+            try:
+                with self._parts.timed("vectors_write"):
+                    store.write(head.tenant, head.space, records[part])
+            except NotYetSearchable:
+                if self._parts.finishing is None:
+                    raise
+                searchable = False
             self._heartbeat_if_due()
+        return searchable
 
-    def _swap(self, chunk_count: int) -> IngestResult:
-        head, source = self._parts.documents.head_and_source(self._head)
-        if head is None or head.attempt != self._head.attempt:
-            raise LostError
-        if not head.state.in_progress:
-            settled = self._settled(head, source)
-            if settled is None:
-                raise LostError
-            return settled
-        self._check_time()
-        self._head = head  # its number may have risen since it began
-        if source is not None and source.current_number > head.number:
-            self._parts.transitions.overtaken(head)
-            return superseded(head.document_id, source)
-        self._replaced = [source.current.document_id] if source and source.current else []
-        self._make_ready(chunk_count, source)
-        return self._ready(chunk_count)
-
-    def _make_ready(self, chunk_count: int, source: Source | None) -> None:
-        info = self._info if self._info != self._begun_with else None
-        try:
-            self._parts.transitions.swap(self._head, chunk_count=chunk_count, info=info, read=source)
-        except ConditionFailed:
-            if not self._parts.is_active(self._head.tenant, self._head.collection_id):
-                raise LostError from None  # the gates are closed, and never open again
-            raise
+    def _leave(self, info: Info | None) -> IngestResult:
+        """Leaves a document that is written whole to the queue, from where it is finished (`core.ingest.finish`)."""
+        self._wait_in_queue(info)
+        if self._parts.finishing is not None:
+            self._parts.finishing.send(self._head.tenant, self._head.document_id, self._head.attempt)
+        return IngestResult(document_id=self._head.document_id, chunk_count=0, state=DocumentState.PROCESSING)
 
     # -- what became of it -------------------------------------------------------------------------
 
@@ -217,54 +199,6 @@ class Attempt:
             self._discard()
         return result
 
-    def _settled(self, head: Head, source: Source | None) -> IngestResult | None:
-        """Ready under my attempt is my success; superseded under it is a success that was overtaken."""
-        if head.state == DocumentState.READY:
-            return self._ready(head.chunk_count)
-        if head.state == DocumentState.SUPERSEDED:
-            return superseded(head.document_id, source)
-        return None
-
-    def _ready(self, chunk_count: int) -> IngestResult:
-        return IngestResult(
-            document_id=self._head.document_id,
-            chunk_count=chunk_count,
-            state=DocumentState.READY,
-            replaced=self._replaced,
-        )
-
-    # -- the guard ---------------------------------------------------------------------------------
-
-    def _heartbeat(self, reserve: int | None = None) -> None:
-        self._check_time()
-        settle(self._parts.clock, partial(self._beat, reserve))
-        self._last_heartbeat = self._parts.clock.monotonic()
-
-    def _beat(self, reserve: int | None) -> None:
-        try:
-            self._parts.transitions.heartbeat(self._head, reserve=reserve)
-        except ConditionFailed:
-            head = self._parts.documents.head(self._head.tenant, self._head.document_id)
-            if head is None or not head.state.in_progress or head.attempt != self._head.attempt:
-                raise LostError from None
-            raise
-
-    def _heartbeat_if_due(self) -> None:
-        if self._parts.clock.monotonic() - self._last_heartbeat > HEARTBEAT_EVERY_S:
-            self._heartbeat()
-
-    def _check_time(self) -> None:
-        """Before every write.
-
-        Raises:
-            LostError: the writer's life is over; what it wrote may have been cleaned for good already.
-            Unavailable: the call's time is over.
-        """
-        if self._life.is_over():
-            raise LostError
-        if self._parts.clock.monotonic() >= self._plan.deadline:
-            raise Unavailable("The ingest takes longer than one call may; upload the document instead")
-
     # -- ends --------------------------------------------------------------------------------------
 
     def _fail(self, error: Exception) -> None:
@@ -287,40 +221,6 @@ class Attempt:
             remove_data(self._parts, head.tenant, head.space, written)
         except Exception as error:  # noqa: BLE001 - whatever the store raises, the data is due for the sweep
             logger.warning("Data of document %s is left to the sweep: %s", head.document_id, type(error).__name__)
-
-    def _purge_older(self, result: IngestResult) -> None:
-        """Removes this source's superseded and failed versions, this one too when it was overtaken."""
-        head = self._head
-        first = head.number <= 1 and result.state == DocumentState.READY
-        if head.source_id is None or first:
-            return
-        try:
-            versions = self._parts.documents.versions(head.tenant, head.collection_id, head.source_id)
-            for version in self._parts.documents.heads(head.tenant, versions).values():
-                if version.number <= head.number and version.state in PURGED_STATES:
-                    purge(self._parts, version)
-        except Exception as error:  # noqa: BLE001 - this version serves: what older ones left is due for the sweep
-            logger.warning("Older versions of %s are left to the sweep: %s", head.document_id, type(error).__name__)
-
-    def _fire(self, hook: str, **details: object) -> None:
-        self._parts.extensions.fire(
-            hook,
-            tenant=self._head.tenant,
-            collection_id=self._head.collection_id,
-            document_id=self._head.document_id,
-            **details,
-        )
-
-
-def superseded(document_id: DocumentId | None, source: Source | None) -> IngestResult:
-    """The answer of an ingest that did not come to serve."""
-    winner = source.current.document_id if source and source.current else None
-    return IngestResult(
-        document_id=document_id,
-        chunk_count=0,
-        state=DocumentState.SUPERSEDED,
-        superseded_by=winner if winner != document_id else None,
-    )
 
 
 def failure_of(stage: str, error: Exception) -> Failure:

@@ -9,10 +9,12 @@ from itertools import groupby
 from operator import itemgetter
 
 from core.clock import Lifetime, new_id
-from core.ingest.attempt import Attempt, Plan, failure_of, mark_failed, superseded
+from core.ingest.attempt import Attempt, Plan, failure_of, mark_failed
 from core.ingest.decide import Join, Late, Unchanged, Version, decide
 from core.ingest.description import check_description, described_again, info_of
 from core.ingest.fingerprint import content_hash, fingerprint_of
+from core.ingest.finish import Finish
+from core.ingest.owner import superseded
 from core.metadata.dynamo import ConditionFailed, Conflict, settle
 from core.metadata.rows import CollectionRow, Head, Info, Source
 from core.metadata.transitions import next_version
@@ -47,7 +49,8 @@ class IngestService:
 
         With a source key it is an upsert: the same content again embeds nothing and answers ``unchanged``; new
         content replaces the source's current version, whose ID is then in ``replaced``. Content that another
-        ingest is still working on is answered with that document in its state.
+        ingest is still working on is answered with that document in its state; so is a document of this ingest
+        that searches do not see yet, which the queue brings to `finish`.
 
         Args:
             deadline: monotonic seconds of the engine's clock; nothing new is started after it.
@@ -70,6 +73,25 @@ class IngestService:
             if isinstance(settled, IngestResult):
                 return settled
             return Attempt(self._parts, plan, *settled, life).run()
+
+    def finish(self, tenant: Tenant, document_id: DocumentId, attempt: int, deadline: float) -> bool:
+        """Makes a document ready that an ingest has written whole, once searches see all of it.
+
+        Args:
+            attempt: the one that wrote it.
+            deadline: monotonic seconds of the engine's clock; nothing new is started after it.
+
+        Returns:
+            Whether nothing is left to do: it is ready, or no longer this attempt's. Else it is to be called again.
+
+        Raises:
+            Unavailable: a store does not answer, or the time is over.
+        """
+        life = Lifetime(self._parts.clock, self._parts.writer_life)
+        head = self._parts.documents.head(tenant, document_id)
+        if head is None or head.attempt != attempt or not head.state.in_progress:
+            return True
+        return Finish(self._parts, head, life, deadline).run()
 
     def refuse(self, tenant: Tenant, given: IngestInput, error: WeftError) -> IngestResult:
         """Records a source's content that can never be ingested, as a failed document that says why.

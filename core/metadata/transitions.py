@@ -146,26 +146,33 @@ class Transitions:
 
     # -- in progress -------------------------------------------------------------------------------
 
-    def heartbeat(self, head: Head, *, reserve: int | None = None) -> None:
+    def heartbeat(
+        self, head: Head, *, reserve: int | None = None, quiet: timedelta = timedelta(0), info: Info | None = None
+    ) -> None:
         """A sign of life; the document is ``processing`` from the first one on.
 
         Args:
             reserve: how many chunks this attempt is about to write. Recorded before the first of them.
+            quiet: for so long there may be no other sign of life.
+            info: written when loading has taught something of the document, and another will make it ready.
         """
         now = self._clock.now()
-        update = "SET #state = :processing, heartbeat = :now, updated_at = :now, sweep_sk = :due"
+        update = "SET #state = :processing, heartbeat = :beat, updated_at = :now, sweep_sk = :due"
         values = {
             **_STATES,
             "attempt": head.attempt,
             "now": rfc3339(now),
-            "due": table.stalled_since(now),
+            "beat": rfc3339(now + quiet),
+            "due": table.stalled_since(now + quiet),
         }
         if reserve is not None:
             update += f", reserved.#{head.attempt} = :reserve"
             values["reserve"] = reserve
-        self._table.write(
-            Action(table.head(head.tenant, head.document_id), update=update, condition=_MINE, values=values)
-        )
+        beat = Action(table.head(head.tenant, head.document_id), update=update, condition=_MINE, values=values)
+        if info is None:
+            self._table.write(beat)
+        else:
+            self._table.transact([beat, self._update_info(head.tenant, info)])
 
     def swap(self, head: Head, *, chunk_count: int, info: Info | None, read: Source | None) -> None:
         """In progress to ready; the source's current version to superseded.

@@ -161,5 +161,9 @@ class Unavailable(WeftError):
         super().__init__(detail, retry_after_s=retry_after_s, **extras)
 
 
+class NotYetSearchable(Unavailable):
+    """A write is whole, and searches do not see it yet."""
+
+
 class ConfigurationError(Exception):
     """The settings are wrong. Raised at start, to the operator; never to a caller."""

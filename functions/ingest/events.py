@@ -1,4 +1,4 @@
-"""Objects of the bucket: S3's notifications, through the queue.
+"""Objects of the bucket: S3's notifications, through the queue. Documents that are to be finished come along.
 
 A message is settled when its object's state has come to rest: ready, unchanged, superseded, removed, or refused
 for good by a failed document that says why. Anything else fails the message: it comes back, and in the end lies
@@ -18,6 +18,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from botocore.exceptions import BotoCoreError, ClientError
 
 from core.engine import Engine
+from core.ingest.finish import Message
 from core.ingest.uploads import UPLOAD_METADATA, ObjectName
 from core.model.document import SOURCE_VERSION_DIGITS
 from core.model.errors import (
@@ -56,7 +57,7 @@ class NotSettledError(Exception):
 
 
 class ObjectEvents:
-    """Brings what the bucket says about its objects into the engine.
+    """Brings what the bucket says about its objects into the engine, and finishes documents.
 
     Args:
         deadline: seconds of the engine's monotonic clock.
@@ -68,7 +69,7 @@ class ObjectEvents:
         self._deadline = deadline
 
     def settle_message(self, record: SQSRecord) -> None:
-        """Settles every object that one message names. Powertools calls it with this name of its argument.
+        """Settles the objects, or the document, that a message names. Powertools calls it with this argument's name.
 
         Raises:
             Exception: whatever kept one from being settled; it has been logged.
@@ -77,11 +78,18 @@ class ObjectEvents:
             body = json.loads(record.body)
             if body.get("Event") == "s3:TestEvent":
                 return
+            if message := Message.read(body):
+                self._finish(message)
+                return
             for change in S3Event(body).records:
                 self._settle(change)
         except Exception as error:
             logger.warning("Message not settled", extra={"message_id": record.message_id, "error": describe(error)})
             raise
+
+    def _finish(self, message: Message) -> None:
+        if not self._engine.ingest.finish(*message, self._deadline):
+            raise NotSettledError(f"Document {message.document_id} is not searchable yet")
 
     def _settle(self, record: S3EventRecord) -> None:
         if self._engine.clock.monotonic() >= self._deadline:
@@ -146,7 +154,7 @@ class ObjectEvents:
             self._refuse(name, given, error)
             return
         if result.state.in_progress:
-            raise NotSettledError(f"Document {result.document_id} is being ingested elsewhere")
+            raise NotSettledError(f"Document {result.document_id} is still in progress")
 
     def _check_size(self, size: int) -> None:
         limit = self._engine.settings.object_bytes

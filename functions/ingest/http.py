@@ -28,7 +28,10 @@ app = create_app("Weft ingest")
 
 _INGESTED: Answers = {
     200: {"model": IngestResult, "description": "Unchanged, or superseded by a newer version: nothing was added"},
-    202: {"model": IngestResult, "description": "Another ingest is still at this content"},
+    202: {
+        "model": IngestResult,
+        "description": "Still in progress: another ingest is at this content, or it waits until searches see it",
+    },
 }
 
 

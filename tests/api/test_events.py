@@ -8,19 +8,21 @@ from urllib.parse import quote_plus
 import pytest
 from moto import mock_aws
 
+from core.ingest.finish import FinishQueue
 from core.model.document import Document, DocumentState
-from core.model.errors import Unavailable
+from core.model.errors import NotYetSearchable, Unavailable
 from core.model.ids import CollectionId, UploadId
 from core.model.page import PageRequest
 from core.model.upload import UploadInfo
 from core.wiring import sqs_client
 from functions.ingest.events import bring_back_soon, settle_batch
 from tests.api.conftest import BUCKET, Meanwhile
-from tests.api.gateway import Context
+from tests.api.gateway import Api, Context
 from tests.support.engines import ACME, GLOBEX, World
 
 if TYPE_CHECKING:
     from types_boto3_s3 import S3Client
+    from types_boto3_sqs import SQSClient
 
 MISSING_COLLECTION = CollectionId.new(1_780_000_000_000, 1 << 30)
 ANSWER_TIME_MS = 10_000
@@ -316,7 +318,10 @@ def test_the_removal_of_an_object_of_a_deleted_collection_is_settled(objects: Ob
     assert objects.deliver(notification("ObjectRemoved:DeleteMarkerCreated", key, sequencer=objects.next())) == []
 
 
-@pytest.mark.parametrize("body", ["", "no JSON", "[]", "{}", '{"Records": [{}]}', '{"Records": "x"}', "null"])
+@pytest.mark.parametrize(
+    "body",
+    ["", "no JSON", "[]", "{}", '{"finish": {}}', '{"finish": "x"}', '{"Records": [{}]}', '{"Records": "x"}', "null"],
+)
 def test_a_message_that_is_no_notification_fails_alone(objects: Objects, body: str) -> None:
     assert objects.deliver(body, objects.put("a.txt", b"A loom.")) == [0]
     assert set(objects.ready()) == {"a.txt"}
@@ -360,6 +365,56 @@ def test_a_message_may_name_several_objects(objects: Objects) -> None:
     records = [objects.put("a.txt", b"A loom."), objects.put("b.txt", b"Yarn.")]
     assert objects.deliver(json.dumps({"Records": records})) == []
     assert set(objects.ready()) == {"a.txt", "b.txt"}
+
+
+@pytest.fixture
+def slow(objects: Objects, monkeypatch: pytest.MonkeyPatch) -> tuple["SQSClient", str]:
+    """A queue that takes documents to be finished; what a write holds is not searchable within its call."""
+    sqs = sqs_client()
+    url = sqs.create_queue(QueueName="events")["QueueUrl"]
+    monkeypatch.setattr(objects.world.parts, "finishing", FinishQueue(sqs, url))
+    write = objects.world.vectors.write
+
+    def write_slowly(*arguments: Any) -> None:
+        write(*arguments)
+        raise NotYetSearchable("not yet")
+
+    monkeypatch.setattr(objects.world.vectors, "write", write_slowly)
+    return sqs, url
+
+
+def test_an_object_that_is_not_searchable_in_time_comes_back_until_a_message_of_names_has_finished_it(
+    objects: Objects, slow: tuple["SQSClient", str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sqs, url = slow
+    sent: list[dict[str, Any]] = []
+    sqs.meta.events.register("provide-client-params.sqs.SendMessage", lambda params, **_: sent.append(dict(params)))
+    record = objects.put("a.txt", b"A loom.")
+    assert objects.deliver(record) == [0]
+    [message] = sent
+    assert (message["QueueUrl"], message["DelaySeconds"]) == (url, 10)
+    assert "loom" not in message["MessageBody"]
+    with monkeypatch.context() as hidden:
+        hidden.setattr(objects.world.vectors, "present", lambda *_: set())
+        assert objects.deliver(message["MessageBody"]) == [0]
+    assert objects.deliver(record, message["MessageBody"]) == [0], "its end is not the object's message"
+    assert objects.deliver(record, message["MessageBody"]) == []
+    assert objects.texts() == ["A loom."]
+    assert objects.world.embedder.embedded == ["A loom."]
+
+
+def test_over_http_it_is_answered_as_accepted(objects: Objects, slow: tuple["SQSClient", str], api: Api) -> None:
+    answer = api.post(f"/v1/collections/{objects.collection}/documents", {"content": "A loom."})
+    assert (answer.status, answer.json["state"]) == (202, "processing")
+
+
+def test_a_queue_that_refuses_the_message_fails_the_document(objects: Objects, slow: tuple["SQSClient", str]) -> None:
+    sqs, url = slow
+    sqs.delete_queue(QueueUrl=url)
+    assert objects.deliver(objects.put("a.txt", b"A loom.")) == [0]
+    [document] = objects.documents()
+    assert document.error is not None
+    assert (document.state, document.error.code) == (DocumentState.FAILED, "unavailable")
 
 
 def test_what_was_not_settled_comes_back_soon_and_nothing_else_does() -> None:

@@ -37,7 +37,8 @@ RERANK = {
     "*": {"bedrock:Rerank"},  # it knows no resources
     "arn:${AWS::Partition}:bedrock:${AWS::Region}::foundation-model/${RerankerModel}": {"bedrock:InvokeModel"},
 }
-WRITERS = {"CatalogFunction", "IngestFunction", "IngestEventsFunction", "RecoveryFunction"}
+INGEST = {"IngestFunction", "IngestEventsFunction"}
+WRITERS = {"CatalogFunction", "RecoveryFunction"} | INGEST
 
 ALLOWED: dict[str, dict[str, set[str]]] = {
     "CatalogFunction": {"Table": READ | WRITE, **LISTING, **MODEL, **LOGS},
@@ -114,8 +115,17 @@ def test_a_domain_takes_writes_of_vectors_from_those_alone_that_write(resources:
 
 
 @pytest.mark.parametrize("function", ALLOWED)
-def test_a_collection_lets_every_function_in(resources: Resources, function: str) -> None:
-    assert allowed_with(resources, function, "HasServerless") == {COLLECTION: {"aoss:APIAccessAll"}}
+def test_a_collection_lets_every_function_in_and_an_ingest_may_be_finished_from_the_queue(
+    resources: Resources, function: str
+) -> None:
+    later = {"Queue": {"sqs:SendMessage"}} if function in INGEST else {}
+    assert allowed_with(resources, function, "HasServerless") == {COLLECTION: {"aoss:APIAccessAll"}} | later
+
+
+def test_who_may_send_to_the_queue_knows_it(resources: Resources) -> None:
+    for function in INGEST:
+        variables = resources[function]["Properties"]["Environment"]["Variables"]
+        assert variables == {"WEFT_QUEUE_URL": {"Ref": "Queue"}}, function
 
 
 @pytest.mark.parametrize("function", ALLOWED)
