@@ -50,7 +50,8 @@ def create_app(title: str, engine: Callable[[], Engine] = engine_from_environmen
 def lambda_handler(app: FastAPI) -> LambdaHandler:
     """The function's handler: an API Gateway event (payload 2.0) in, its answer out.
 
-    Every call has an event loop of its own, so that any thread can make it.
+    Every call has an event loop of its own, so that any thread can make it, and an endpoint that is a coroutine may
+    block it: that saves the thread which FastAPI would call a function in.
     """
     configure_logging()
 

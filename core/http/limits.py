@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from core.model.base import Model
 from core.model.errors import PayloadTooLarge
-from core.model.hit import CompareHit, CompareResult, Hit, Reason, ReasonCode, RetrieveResult
+from core.model.hit import CompareResult, Hit, Reason, ReasonCode, RetrieveResult
 from core.model.page import Page, PageRequest
 
 T = TypeVar("T")
@@ -34,19 +34,20 @@ def fit_page(limit: int, request: PageRequest, fetch: Callable[[PageRequest], Pa
 
 def fit_retrieval(limit: int, result: RetrieveResult) -> RetrieveResult:
     """The hits that fit into ``limit`` bytes, best first."""
+    if answer_size(result) <= limit:
+        return result
     empty = result.model_copy(update={"hits": [], "reason": _cut_reason(len(result.hits))})
     hits, _ = _take(result.hits, limit - answer_size(empty))
-    return result if len(hits) == len(result.hits) else empty.model_copy(update={"hits": hits})
+    return empty.model_copy(update={"hits": hits})
 
 
 def fit_comparison(limit: int, result: CompareResult) -> CompareResult:
     """The hits that fit into ``limit`` bytes, then what was left out, as far as it fits too."""
-    found: list[CompareHit] = [*result.hits, *result.left_out]
+    if answer_size(result) <= limit:
+        return result
     empty = result.model_copy(update={"hits": [], "left_out": [], "reason": _cut_reason(len(result.hits))})
     hits, room = _take(result.hits, limit - answer_size(empty))
     left_out, _ = _take(result.left_out, room) if len(hits) == len(result.hits) else ([], 0)
-    if len(hits) + len(left_out) == len(found):
-        return result
     return empty.model_copy(update={"hits": hits, "left_out": left_out})
 
 

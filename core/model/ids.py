@@ -5,7 +5,8 @@ They sort by time. The low bits of a document's and a chunk's UUID are spoken fo
     document   48 time | 4 version | 12 random | 2 variant | 38 random | 24 zero
     chunk      the document's                                          | 4 attempt | 20 index
 
-So a chunk's ID gives its document, the attempt that wrote it and its place, and chunks sort in document order.
+So a chunk's ID gives its document, the attempt that wrote it and its place, and chunks sort in document order. The low
+24 bits are the last four digits, and four of the five bits of the digit before.
 """
 
 import re
@@ -105,7 +106,7 @@ class DocumentId(TypeId):
 
     def __new__(cls, text: str) -> Self:
         self = super().__new__(cls, text)
-        if self.to_int() & (1 << _LOW_BITS) - 1:
+        if self[-5] not in "0g" or not self.endswith("0000"):
             raise InvalidArgument("Not an identifier of a document", field="doc_id")
         return self
 
@@ -129,15 +130,16 @@ class ChunkId(TypeId):
 
     @property
     def document_id(self) -> DocumentId:
-        return DocumentId.from_int(self.to_int() >> _LOW_BITS << _LOW_BITS)
+        top = "g" if self[-5] >= "g" else "0"
+        return str.__new__(DocumentId, f"{DocumentId.prefix}_{self[len(self.prefix) + 1 : -5]}{top}0000")
 
     @property
     def attempt(self) -> int:
-        return self.to_int() >> 20 & MAX_ATTEMPT
+        return _ALPHABET.index(self[-5]) & MAX_ATTEMPT
 
     @property
     def chunk_index(self) -> int:
-        return self.to_int() & MAX_CHUNKS - 1
+        return int(self[-4:].translate(_AS_PYTHON_HAS_IT), 32)
 
     @property
     def generation(self) -> str:

@@ -16,7 +16,7 @@ app = create_app("Weft compare")
     tags=["retrieve"],
     responses=problems(CollectionNotFound, PayloadTooLarge, UnsupportedMediaType),
 )
-def compare(body: RetrieveBody, engine: CurrentEngine, tenant: CurrentTenant) -> CompareResult:
+async def compare(body: RetrieveBody, engine: CurrentEngine, tenant: CurrentTenant) -> CompareResult:
     """The final ranking beside the raw vector ranking: what moved, and what was left out."""
     return fit_comparison(engine.settings.answer_bytes, engine.compare(tenant, body.to_query()))
 

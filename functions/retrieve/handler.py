@@ -17,13 +17,13 @@ app = create_app("Weft retrieve")
     tags=["retrieve"],
     responses=problems(CollectionNotFound, PayloadTooLarge, UnsupportedMediaType),
 )
-def retrieve(body: RetrieveBody, engine: CurrentEngine, tenant: CurrentTenant) -> RetrieveResult:
+async def retrieve(body: RetrieveBody, engine: CurrentEngine, tenant: CurrentTenant) -> RetrieveResult:
     """The chunks nearest to a question. An answer with fewer than top_k hits says why."""
     return fit_retrieval(engine.settings.answer_bytes, engine.retrieve(tenant, body.to_query()))
 
 
 @app.post("/v1/assemble", tags=["retrieve"], responses=problems(StaleRanking, PayloadTooLarge, UnsupportedMediaType))
-def assemble(body: AssembleBody, engine: CurrentEngine, tenant: CurrentTenant) -> AssembledRefs:
+async def assemble(body: AssembleBody, engine: CurrentEngine, tenant: CurrentTenant) -> AssembledRefs:
     """A context within a token budget, with a citation for each marker. Nothing is embedded."""
     answer = engine.assemble_refs(tenant, body.refs, body.max_tokens)
     return refuse_too_large(engine.settings.answer_bytes, answer)

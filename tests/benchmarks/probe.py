@@ -8,11 +8,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import boto3
-from botocore.config import Config
 from opensearchpy import Transport
 
 from core.embedding.types import Embedder, Embeddings, Vector
+from core.metadata import dynamo
 from core.model.component import Component
 from core.vectors.types import VectorStore
 from tests.support.engines import REGION
@@ -88,7 +87,7 @@ class Probe:
 
 def dynamodb_client(url: str, probe: Probe | None = None) -> "DynamoDBClient":
     """A client of a local server. With a probe it counts each request and times it from leaving to its answer."""
-    client = boto3.client("dynamodb", region_name=REGION, endpoint_url=url, config=Config(max_pool_connections=16))
+    client = dynamo.dynamodb_client(region=REGION, url=url)
     if probe is not None:
 
         def before_send(request: Any, operation_name: str = "", **_: Any) -> None:

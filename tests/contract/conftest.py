@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import Any
 
-import boto3
 import pytest
 from moto import mock_aws
 
+from core.metadata.dynamo import dynamodb_client
 from infra.template import create_table
 from tests.support.clock import ManualClock
 from tests.support.double import ministack_process, moto_process
@@ -38,9 +38,9 @@ def rows(request: pytest.FixtureRequest) -> Iterator[World]:
         yield from _world(MemoryDynamoDB(clock.monotonic), clock, create=False)
     elif request.param == "moto":
         with mock_aws():
-            yield from _world(boto3.client("dynamodb", region_name=REGION), clock)
+            yield from _world(dynamodb_client(region=REGION), clock)
     else:
-        client = boto3.client("dynamodb", region_name=REGION, endpoint_url=request.getfixturevalue(request.param))
+        client = dynamodb_client(region=REGION, url=request.getfixturevalue(request.param))
         try:
             yield from _world(client, clock)
         finally:

@@ -5,11 +5,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-import boto3
-
 from core.clock import Clock
 from core.engine import Engine
-from core.metadata.dynamo import Table
+from core.metadata.dynamo import Table, dynamodb_client
 from core.model.collection import Collection, NewCollection
 from core.model.ids import CollectionId
 from core.model.ingest import IngestInput, IngestResult
@@ -109,7 +107,7 @@ def make_world(
 
     Every request of the engine is held to what AWS takes (`tests.support.validator`).
     """
-    client = dynamodb or boto3.client("dynamodb", region_name=REGION)
+    client = dynamodb or dynamodb_client(region=REGION)
     if create:
         create_table(client, TABLE)
     validator = Validator()

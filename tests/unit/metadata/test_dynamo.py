@@ -10,7 +10,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError, EndpointConnectionError
 from moto import mock_aws
 
-from core.metadata.dynamo import TRIES, Action, ConditionFailed, Conflict, Table, settle
+from core.metadata.dynamo import TRIES, Action, ConditionFailed, Conflict, Table, dynamodb_client, settle
 from core.metadata.table import Key
 from core.model.errors import Unavailable
 from infra.template import create_table
@@ -153,6 +153,37 @@ def test_a_transaction_writes_all_or_nothing(rows: Table) -> None:
     )
     assert rows.get(KEY) == {"pk": "P", "sk": "a", "n": 1, "state": "new"}
     assert rows.get(OTHER) == {"pk": "P", "sk": "b", "n": 2}
+
+
+# -- the client ---------------------------------------------------------------------------------------
+
+
+def test_its_answers_are_what_boto3_would_make_of_them() -> None:
+    values = {"text": {"S": "a"}, "number": {"N": "-12"}, "no": {"BOOL": False}, "nothing": {"NULL": True}}
+    values["map"] = {"M": {"list": {"L": [{"S": ""}, {"M": {}}]}, "names": {"SS": ["a", "b"]}}}
+    items: list[Any] = [{"pk": {"S": "P"}, "sk": {"S": sort}, **values} for sort in "ab"]
+    key = {name: items[0][name] for name in ("pk", "sk")}
+    with mock_aws():
+        plain, ours = boto3.client("dynamodb", region_name=REGION), dynamodb_client(region=REGION)
+        create_table(plain, TABLE)
+        for item in items:
+            ours.put_item(TableName=TABLE, Item=item)
+        asked: dict[str, Any] = {
+            "get_item": {"TableName": TABLE, "Key": key},
+            "batch_get_item": {"RequestItems": {TABLE: {"Keys": [key]}}},
+            "query": {
+                "TableName": TABLE,
+                "KeyConditionExpression": "pk = :pk",
+                "ExpressionAttributeValues": {":pk": {"S": "P"}},
+                "Limit": 1,
+            },
+        }
+        for operation, request in asked.items():
+            expected, answer = (getattr(client, operation)(**request) for client in (plain, ours))
+            for each in (expected, answer):
+                each.pop("ResponseMetadata")
+            assert answer == expected, operation
+        assert ours.get_item(TableName=TABLE, Key=key)["Item"] == items[0]
 
 
 # -- what the service says ----------------------------------------------------------------------------
