@@ -15,7 +15,7 @@ from core.clock import Clock, SystemClock
 from core.embedding.types import Embedder
 from core.engine import Engine
 from core.ingest.finish import FinishQueue
-from core.metadata.dynamo import Table
+from core.metadata.dynamo import Table, dynamodb_client
 from core.model.errors import Unavailable
 from core.observe import Extension, Metrics
 from core.parts import Finishing, Parts
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from types_boto3_s3 import S3Client
     from types_boto3_sqs import SQSClient
 
-# The engine decides again after a failed write, so the client need not try for long.
-_DYNAMODB = Config(connect_timeout=2, read_timeout=5, retries={"mode": "standard", "max_attempts": 4})
 _SQS = Config(connect_timeout=2, read_timeout=5, retries={"mode": "standard"})
 # Signature version 4 alone covers an upload's headers, and only a virtual host is the region's own: the global one
 # redirects uploads to a new bucket, where the signature is not valid.
@@ -61,7 +59,7 @@ def build_engine(
     parts = Parts(
         settings=settings,
         clock=clock,
-        table=Table(boto3.client("dynamodb", config=_DYNAMODB), settings.table, clock),
+        table=Table(dynamodb_client(), settings.table, clock),
         loaders=Loaders(),
         splitters=Splitters(),
         embedders=embedders,
