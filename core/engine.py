@@ -10,14 +10,16 @@ from core.ingest.ingest import IngestService
 from core.ingest.uploads import UploadService
 from core.model.component import Component, Components, Health, TenantFilter
 from core.model.context import AssembledContext, AssembledRefs, ChunkRef
-from core.model.hit import Hit, ScoreKind
+from core.model.hit import CompareResult, Hit, RetrieveResult
+from core.model.query import RetrieveQuery, ScoreKind, Strategy
 from core.model.tenant import Tenant
 from core.parts import Parts
 from core.recovery.reconcile import ReconcileService
 from core.recovery.reindex import ReindexService
 from core.recovery.sweep import RecoveryService
 from core.retrieval.assemble import assemble, assemble_refs
-from core.retrieval.retrieve import RetrievalService
+from core.retrieval.compare import compare
+from core.retrieval.retrieve import retrieve
 
 if TYPE_CHECKING:
     from types_boto3_s3 import S3Client
@@ -43,9 +45,14 @@ class Engine:
         self.reindex = ReindexService(parts)
         self.reconcile = ReconcileService(parts)
         self.recovery = RecoveryService(parts, self.reindex, self.reconcile)
-        retrieval = RetrievalService(parts)
-        self.retrieve = retrieval.retrieve
-        self.compare = retrieval.compare
+
+    def retrieve(self, tenant: Tenant, query: RetrieveQuery) -> RetrieveResult:
+        """The chunks that answer a question best, as `core.retrieval.retrieve.retrieve`."""
+        return retrieve(self._parts, tenant, query)
+
+    def compare(self, tenant: Tenant, query: RetrieveQuery) -> CompareResult:
+        """The final ranking beside the raw vector ranking, as `core.retrieval.compare.compare`."""
+        return compare(self._parts, tenant, query)
 
     def assemble(self, hits: Sequence[Hit], max_tokens: int = 0) -> AssembledContext:
         """A context of hits, as `core.retrieval.assemble.assemble`."""
@@ -59,14 +66,22 @@ class Engine:
         """What this engine runs. A stage that is not configured says so."""
         parts = self._parts
         embedder = next(iter(parts.embedders.values()), None)
+        strategies = {
+            Strategy.SIMILARITY: ScoreKind.COSINE,
+            Strategy.MMR: ScoreKind.MMR_RELEVANCE,
+            Strategy.HYBRID: ScoreKind.RRF,
+        }
+        if parts.reranker is not None:
+            strategies[Strategy.RERANK] = ScoreKind.RRF
         return Components(
             loader=parts.loaders.describe(),
             chunker=parts.splitters.describe(),
             embedder=embedder.describe() if embedder else Component(),
             vector_store=parts.vectors.describe() if parts.vectors else Component(),
-            retriever=Component(),
+            retriever=Component(name="strategies", type=", ".join(strategies), configured=True),
             reranker=parts.reranker.describe() if parts.reranker else Component(),
-            score=ScoreKind.COSINE,
+            strategies=strategies,
+            score=strategies[Strategy.SIMILARITY],
             tenant_filter=parts.vectors.tenant_filter() if parts.vectors else TenantFilter.UNVERIFIED,
         )
 

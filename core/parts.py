@@ -151,11 +151,20 @@ class Parts:
         Raises:
             NotConfigured: there is no reranker.
         """
-        if self.reranker is None:
-            raise NotConfigured("No reranker is configured: set WEFT_RERANKER, or ask for another strategy")
+        reranker = self.need_reranker()
         start = self.clock.monotonic()
         try:
-            return self.reranker.rerank(query, texts, deadline)
+            return reranker.rerank(query, texts, deadline)
         finally:
             seconds = self.clock.monotonic() - start
-            self.metrics.record("gen_ai.client.operation.duration", seconds, "Seconds", model=self.reranker.name)
+            self.metrics.record("gen_ai.client.operation.duration", seconds, "Seconds", model=reranker.name)
+
+    def need_reranker(self) -> Reranker:
+        """The reranker.
+
+        Raises:
+            NotConfigured: there is none.
+        """
+        if self.reranker is None:
+            raise NotConfigured("No reranker is configured: set WEFT_RERANKER, or ask for another strategy")
+        return self.reranker

@@ -22,6 +22,7 @@ from core.model.errors import CollectionNotFound, InvalidArgument, NotConfigured
 from core.model.ids import CollectionId
 from core.model.ingest import Deletion
 from core.model.page import Order, Page, PageRequest
+from core.model.query import Strategy
 from core.model.tenant import Tenant
 from core.parts import Parts
 from core.recovery.reconcile import new_reconcile
@@ -43,7 +44,7 @@ class CollectionService:
         Raises:
             InvalidArgument: an unknown model or strategy, or sizes that do not go together.
             CollectionAlreadyExists: the name is taken in the tenant.
-            NotConfigured: there is no embedder, or no vector store.
+            NotConfigured: there is no embedder, no vector store, or no reranker where the strategy needs one.
         """
         parts = self._parts
         store = parts.vector_store()
@@ -67,6 +68,7 @@ class CollectionService:
             chunk_strategy=parts.splitters.find(new.chunk_strategy).name,
             chunk_size=size,
             chunk_overlap=overlap,
+            retrieval_strategy=self._strategy(new.retrieval_strategy),
             metadata=new.metadata,
             state=CollectionState.ACTIVE,
             created_at=now,
@@ -151,17 +153,25 @@ class CollectionService:
             if name_contains is None or name_contains.casefold() in row.name.casefold():
                 yield row
 
+    def _strategy(self, strategy: Strategy) -> Strategy:
+        """A strategy that this engine has."""
+        if strategy is Strategy.RERANK:
+            self._parts.need_reranker()
+        return strategy
+
     def _counted(self, tenant: Tenant, rows: Sequence[CollectionRow]) -> Sequence[Collection]:
         counts = self._parts.collections.counts(tenant, [row.id for row in rows])
         return [row.collection(counts[row.id].documents, counts[row.id].chunks) for row in rows]
 
     def update(self, tenant: Tenant, collection_id: CollectionId, update: CollectionUpdate) -> Collection:
-        """Changes name, description or metadata; what is not given, or null, is left alone.
+        """Changes name, description, retrieval strategy or metadata; what is not given, or null, is left alone.
 
         Raises:
             CollectionNotFound: no such collection in the tenant.
             CollectionAlreadyExists: the new name is taken.
+            NotConfigured: the strategy needs a reranker, and there is none.
         """
+        self._strategy(update.retrieval_strategy or Strategy.SIMILARITY)
         settle(self._parts.clock, partial(self._update, tenant, collection_id, update))
         return self.get(tenant, collection_id)
 

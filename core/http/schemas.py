@@ -23,10 +23,10 @@ from core.model.document import (
     check_source_key,
 )
 from core.model.errors import InvalidArgument, PayloadTooLarge, WeftError
-from core.model.hit import RetrieveQuery, Strategy
 from core.model.ids import CollectionId, DocumentId
 from core.model.ingest import IngestInput, IngestResult
 from core.model.page import Order, Page, PageRequest
+from core.model.query import MAX_QUERY_COLLECTIONS, RetrieveOptions, RetrieveQuery, Strategy
 
 T = TypeVar("T")
 
@@ -199,11 +199,14 @@ class RetrieveBody(Model):
 
     query: str = Field(min_length=1, max_length=8192)
     collections: list[CollectionId] | None = Field(
-        default=None, min_length=1, max_length=1, description="Absent: all of the tenant's"
+        default=None, min_length=1, max_length=MAX_QUERY_COLLECTIONS, description="Absent: all of the tenant's"
     )
     top_k: StrictInt = Field(default=10, ge=1, le=100)
     min_score: StrictFloat | None = Field(default=None, allow_inf_nan=False)
-    strategy: Strategy = Strategy.SIMILARITY
+    strategy: Strategy | None = Field(
+        default=None, description="Absent: the collections' own where they agree, else similarity"
+    )
+    options: RetrieveOptions = RetrieveOptions()
     filter: dict[str, Any] | None = Field(default=None, description=FILTER)
 
     def to_query(self) -> RetrieveQuery:
@@ -214,6 +217,7 @@ class RetrieveBody(Model):
             top_k=self.top_k,
             min_score=self.min_score,
             strategy=self.strategy,
+            options=self.options,
             filter=self.filter,
         )
 

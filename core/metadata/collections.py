@@ -75,7 +75,7 @@ class Collections:
         return (CollectionRow.read(item) for item in rows)
 
     def update(self, read: CollectionRow, row: CollectionRow) -> None:
-        """Writes name, description and metadata over the row as it was read; a new name is taken, the old one freed.
+        """Writes what may change over the row as it was read; a new name is taken, the old one freed.
 
         Raises:
             CollectionAlreadyExists: the new name is taken.

@@ -11,6 +11,7 @@ from core.model.chunk import Attributes, Chunk
 from core.model.collection import Collection, CollectionState, Metadata, VectorSpace
 from core.model.document import Document, DocumentState, DocumentSummary, Failure, source_id
 from core.model.ids import MAX_ATTEMPT, ChunkId, CollectionId, DocumentId
+from core.model.query import Strategy
 from core.model.tenant import Tenant
 
 _KEYS = {
@@ -49,10 +50,15 @@ class CollectionRow(Row):
     chunk_strategy: str
     chunk_size: int
     chunk_overlap: int
+    retrieval_strategy: Strategy = Strategy.SIMILARITY
     metadata: Metadata
     state: CollectionState
     created_at: Timestamp
     updated_at: Timestamp
+
+    @property
+    def space(self) -> VectorSpace:
+        return VectorSpace(model=self.embedding_model, dimensions=self.embedding_dims)
 
     def collection(self, document_count: int = 0, chunk_count: int = 0) -> Collection:
         """The collection as callers see it."""

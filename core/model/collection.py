@@ -7,6 +7,7 @@ from pydantic import AfterValidator, Field, StrictInt, StringConstraints
 
 from core.model.base import Model, Timestamp
 from core.model.ids import CollectionId
+from core.model.query import Strategy
 from core.model.tenant import Tenant
 
 # The longest whose UTF-8 is sure to fit into a table key.
@@ -57,6 +58,7 @@ class NewCollection(Model):
     chunk_strategy: str = "recursive"
     chunk_size: StrictInt | None = Field(default=None, ge=1, description="Tokens")
     chunk_overlap: StrictInt | None = Field(default=None, ge=0, description="Tokens; 0 is a real value")
+    retrieval_strategy: Strategy = Field(default=Strategy.SIMILARITY, description="Of questions that name none")
     metadata: CollectionMetadata = {}
 
 
@@ -65,6 +67,7 @@ class CollectionUpdate(Model):
 
     name: CollectionName | None = None
     description: Description | None = None
+    retrieval_strategy: Strategy | None = None
     metadata: CollectionMetadata | None = None
 
 
@@ -80,6 +83,7 @@ class Collection(Model):
     chunk_strategy: str
     chunk_size: int
     chunk_overlap: int
+    retrieval_strategy: Strategy
     metadata: Metadata
     document_count: int = Field(default=0, ge=0, description="Ready documents")
     chunk_count: int = Field(default=0, ge=0, description="Chunks of ready documents")

@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 from core.model.base import Model
-from core.model.hit import ScoreKind
+from core.model.query import ScoreKind, Strategy
 
 
 class TenantFilter(StrEnum):
@@ -26,7 +26,13 @@ class Component(Model):
 
 
 class Components(Model):
-    """What the engine runs. The retriever is unconfigured when retrieval is a plain vector search."""
+    """What the engine runs.
+
+    Attributes:
+        strategies: what questions can ask for, and what a score means then, within one embedding model and with the
+            default options.
+        score: what it means when nothing is asked for.
+    """
 
     loader: Component
     chunker: Component
@@ -34,6 +40,7 @@ class Components(Model):
     vector_store: Component
     retriever: Component
     reranker: Component
+    strategies: dict[Strategy, ScoreKind]
     score: ScoreKind
     tenant_filter: TenantFilter
 

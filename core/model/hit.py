@@ -1,44 +1,14 @@
 """Hits and the answers that hold them."""
 
 from enum import StrEnum
-from typing import Any
 
 from pydantic import Field
 
 from core.model.base import Model
 from core.model.chunk import Chunk
 from core.model.document import DocumentSummary
-from core.model.ids import CollectionId
-
-
-class ScoreKind(StrEnum):
-    """What a score means. ``cosine``: −1 to 1, of the query's and the chunk's embedding."""
-
-    COSINE = "cosine"
-
-
-class Strategy(StrEnum):
-    """How hits are ranked."""
-
-    SIMILARITY = "similarity"
-
-
-class RetrieveQuery(Model):
-    """A question.
-
-    Attributes:
-        collections: at most one for now; None: all of the tenant's.
-        top_k: zero or less: 10; at most 100.
-        min_score: hits below it are left out; None: none are.
-        filter: only chunks whose attributes fulfil it, as `core.model.filter` has it; None: all.
-    """
-
-    query: str
-    collections: list[CollectionId] | None = Field(default=None, min_length=1, max_length=1)
-    top_k: int = 0
-    min_score: float | None = Field(default=None, allow_inf_nan=False)
-    strategy: Strategy = Strategy.SIMILARITY
-    filter: dict[str, Any] | None = None
+from core.model.ids import ChunkId
+from core.model.query import RetrieveOptions, ScoreKind, Strategy
 
 
 class ReasonCode(StrEnum):
@@ -74,6 +44,61 @@ class Reason(Model):
     found: int | None = None
 
 
+class Signal(Model):
+    """A place in one ranking, from 1, and the score there."""
+
+    rank: int = Field(ge=1)
+    score: float
+
+
+class MmrSignal(Model):
+    """A place in an order by maximal marginal relevance: ``value`` is λ · cosine − (1 − λ) · penalty.
+
+    Attributes:
+        rank: from 1.
+        penalty: the greatest cosine with a chunk that was taken before, at least 0.
+        against: that chunk; None where nothing came before, or nothing is at all like it.
+    """
+
+    rank: int = Field(ge=1)
+    value: float
+    penalty: float
+    against: ChunkId | None
+
+
+class Signals(Model):
+    """Every figure that a chunk's place follows from. What took no part, or did not find the chunk, is null.
+
+    Attributes:
+        vector: the vector ranking, by cosine; of the chunk's own embedding model where several are searched.
+        bm25: the ranking by BM25, likewise.
+        fused: reciprocal rank fusion of these.
+        mmr: maximal marginal relevance.
+        first_stage: what the reranker was given: the rank, and the score in its own kind.
+        rerank: the reranker's ranking.
+        final: the place among all that could have become hits, before min_score and top_k.
+    """
+
+    vector: Signal | None = None
+    bm25: Signal | None = None
+    fused: Signal | None = None
+    mmr: MmrSignal | None = None
+    first_stage: Signal | None = None
+    rerank: Signal | None = None
+    final: Signal | None = None
+
+
+class Fallback(Model):
+    """A stage that failed, so that the answer is in the order of the stage before it, whose score kind it has.
+
+    ``min_score``, which is meant for the other kind, was not applied.
+    """
+
+    stage: Strategy
+    code: str
+    detail: str
+
+
 class Hit(Model):
     """A chunk with a score.
 
@@ -83,6 +108,7 @@ class Hit(Model):
         orphaned: the vector store knows the chunk and the metadata store does not. Text and place in the
             document are the vector store's; offsets then count from the chunk's own start.
         document: absent when orphaned.
+        signals: when they are asked for.
     """
 
     rank: int = Field(ge=0)
@@ -91,15 +117,51 @@ class Hit(Model):
     orphaned: bool = False
     chunk: Chunk
     document: DocumentSummary | None
+    signals: Signals | None = Field(default=None, exclude_if=lambda signals: signals is None)
 
 
 class RetrieveResult(Model):
-    """The answer of a retrieve. ``reason`` is null when top_k hits were found."""
+    """The answer of a retrieve.
+
+    Attributes:
+        strategy, options: as they were used.
+        models: the embedding models that were searched. Scores of two models do not compare, so more than one are
+            fused by rank, and the score kind is ``rrf``.
+        reason: why there are fewer than top_k hits; null when there are not.
+        fallback: null unless a stage failed.
+    """
 
     hits: list[Hit]
     score: ScoreKind
     strategy: Strategy
+    options: RetrieveOptions
+    models: list[str]
     reason: Reason | None = None
+    fallback: Fallback | None = None
+
+
+class MoveCode(StrEnum):
+    """What became of a chunk between the raw vector ranking and the final one.
+
+    Of hits: ``same_rank``, ``moved_up``, ``moved_down``; ``from_beyond_window``: the raw window does not hold it.
+    Of what is left out: ``below_min_score``; ``beyond_top_k``: others came before it; ``not_a_candidate``: its vector
+    rank was beyond what the strategy looked at.
+    """
+
+    SAME_RANK = "same_rank"
+    MOVED_UP = "moved_up"
+    MOVED_DOWN = "moved_down"
+    FROM_BEYOND_WINDOW = "from_beyond_window"
+    BELOW_MIN_SCORE = "below_min_score"
+    BEYOND_TOP_K = "beyond_top_k"
+    NOT_A_CANDIDATE = "not_a_candidate"
+
+
+class Move(Model):
+    """A code, and in words which figures made it so."""
+
+    code: MoveCode
+    detail: str
 
 
 class CompareHit(Hit):
@@ -107,6 +169,7 @@ class CompareHit(Hit):
 
     vector_rank: int = Field(ge=0)
     vector_score: float
+    move: Move
 
 
 class CompareResult(Model):
@@ -119,6 +182,10 @@ class CompareResult(Model):
         best_vector_score: the top raw score, or 0 with no matches.
         reordered: some hit's rank is not its vector_rank, or left_out is not empty.
         same_search: both sides come from one vector search and cannot disagree.
+        vector_ms: milliseconds of the vector search; retriever_ms: of everything that the final ranking needed.
+        candidates: how many of each ranking took part: a signal's vector or BM25 rank beyond it counted for nothing.
+        top_k, min_score: as they were used.
+        strategy, options, models, reason, fallback: as a `RetrieveResult` has them.
     """
 
     hits: list[CompareHit]
@@ -130,6 +197,12 @@ class CompareResult(Model):
     same_search: bool
     score: ScoreKind
     strategy: Strategy
+    options: RetrieveOptions
+    models: list[str]
+    candidates: int
+    top_k: int
+    min_score: float | None
     retriever_ms: float
     vector_ms: float
     reason: Reason | None = None
+    fallback: Fallback | None = None

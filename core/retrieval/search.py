@@ -1,119 +1,190 @@
-"""A vector search whose matches are what is served now, read back whole."""
+"""Searches whose matches are what is served now, read back whole."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Generic, Protocol, TypeVar
 
 from core.metadata.rows import Head, Source
 from core.model.chunk import Chunk
 from core.model.collection import VectorSpace
 from core.model.document import DocumentSummary
-from core.model.hit import Hit
+from core.model.hit import Hit, Signals
 from core.model.ids import ChunkId, CollectionId, DocumentId, generation
 from core.model.tenant import Tenant
 from core.parts import Parts
 from core.retrieval.visibility import is_current, is_ready
-from core.vectors.types import VectorMatch, VectorQuery
+from core.vectors.types import TextQuery, VectorMatch, VectorQuery
 
 MAX_SEARCHES = 5
 MIN_REFILL = 50
 
 
 @dataclass(frozen=True)
-class Found:
-    """What a search found.
+class Ask:
+    """One search of one space."""
+
+    space: VectorSpace
+    query: VectorQuery | TextQuery
+
+
+class Choice(Protocol):
+    """What is made of the matches of all searches. ``wanted`` is to be read back whole."""
+
+    @property
+    def wanted(self) -> Sequence[VectorMatch]: ...
+
+
+Chosen = TypeVar("Chosen", bound=Choice)
+
+
+@dataclass(frozen=True)
+class Body:
+    """A match read back. Without a chunk, it is an orphan: the vector store alone knows it."""
+
+    chunk: Chunk | None
+    document: DocumentSummary | None
+
+
+@dataclass(frozen=True)
+class Found(Generic[Chosen]):
+    """What the searches found.
 
     Attributes:
-        hits: served, best first, ranked from 1.
+        bodies: of what was wanted. One that is missing could not be read back, and is no hit.
         bounded: the search gave up refilling; there may be more.
+        vector_seconds: how long the searches by vector took.
     """
 
-    hits: list[Hit]
-    bounded: bool = False
+    chosen: Chosen
+    bodies: dict[ChunkId, Body]
+    bounded: bool
+    vector_seconds: float
 
 
 @dataclass(frozen=True)
 class _Round:
-    """One search and what became of its matches.
+    """One search of every ask and what became of the matches.
 
     Attributes:
+        served: of each ask, best first.
+        cut: of each ask, whether there may be more.
         hidden: by generation that is not served, one match of it.
         serving: generations that the sources of the matches, and of what was left out, serve.
     """
 
-    hits: list[Hit]
+    served: list[list[VectorMatch]]
+    cut: list[bool]
     hidden: dict[str, VectorMatch]
     serving: set[str]
-    matches: int
 
 
-def search(parts: Parts, tenant: Tenant, space: VectorSpace, query: VectorQuery) -> Found:
-    """The ``query.limit`` nearest chunks that are served, or all there are.
+class Search(Generic[Chosen]):
+    """Searches whose matches are what is served now, read back whole.
 
-    Matches that are not served are left out, and the search runs again without their generations, so that a
-    version on its way in or out takes no place from what is served. Each round stands for itself: its hits
+    Matches that are not served are left out, and the searches run again without their generations, so that a
+    version on its way in or out takes no place from what is served. Each round stands for itself: its matches
     are of one consistent read, so they never mix two versions of a source.
+
+    Args:
+        choose: of each ask's matches, best first and at most its limit, in the order of the asks.
     """
-    hidden: dict[str, VectorMatch] = {}
-    asked = query.limit
-    hits: list[Hit] = []
-    for _ in range(MAX_SEARCHES):
-        without = replace(query, limit=asked, exclude_generations=sorted(hidden))
-        one = _search_once(parts, tenant, space, without, list(hidden.values()))
-        hits = one.hits[: query.limit]
-        # Hidden matches are reason enough to look again: what replaced them may have come since. So is what was
-        # left out, on its way in, and is what its source serves by now.
-        again = one.hidden or one.matches == asked or hidden.keys() & one.serving
-        if len(hits) == query.limit or not again:
-            return Found(hits)
-        hidden = {name: match for name, match in (hidden | one.hidden).items() if name not in one.serving}
-        asked = max(2 * asked, MIN_REFILL)
-    return Found(hits, bounded=True)
 
+    def __init__(
+        self, parts: Parts, tenant: Tenant, asks: Sequence[Ask], choose: Callable[[list[list[VectorMatch]]], Chosen]
+    ) -> None:
+        self._parts = parts
+        self._tenant = tenant
+        self._asks = asks
+        self._choose = choose
+        self._hidden: dict[str, VectorMatch] = {}
+        self._lost: set[ChunkId] = set()
+        self._vector_seconds = 0.0
 
-def _search_once(
-    parts: Parts, tenant: Tenant, space: VectorSpace, query: VectorQuery, left_out: Sequence[VectorMatch]
-) -> _Round:
-    matches = _matches(parts, tenant, space, query)
-    state = _State.read(parts, tenant, [*matches, *left_out])
-    served = [match for match in matches if not state.hides(match)]
-    chunks, infos = parts.documents.chunks_and_infos(tenant, [match.chunk_id for match in served])
-    missing = [match for match in served if match.chunk_id not in chunks or match.chunk_id.document_id not in infos]
-    # Between the two reads a version can have been replaced and purged.
-    now = _State.read(parts, tenant, missing) if missing else state
-    hidden = [match for match in matches if state.hides(match)] + [match for match in missing if now.hides(match)]
-    orphans = _orphans(parts, tenant, [match for match in missing if not now.hides(match)])
-    absent = {match.chunk_id for match in missing}
-    hits: list[Hit] = []
-    for match in served:
-        if match.chunk_id not in absent:
-            info = infos[match.chunk_id.document_id]
-            hits.append(_hit(len(hits) + 1, match, chunks[match.chunk_id], info.summary()))
-        elif match.chunk_id in orphans:
-            hits.append(_hit(len(hits) + 1, match, None, None))
-    if orphans:
-        parts.metrics.record("orphaned_hits", len(orphans), "Count")
-    return _Round(
-        hits=hits,
-        hidden={match.chunk_id.generation: match for match in hidden},
-        serving=state.serving() | now.serving(),
-        matches=len(matches),
-    )
+    def run(self) -> Found[Chosen]:
+        """Each ask's best served matches, or all there are, and what is made of them."""
+        limits = [ask.query.limit for ask in self._asks]
+        for left in reversed(range(MAX_SEARCHES)):
+            one = self._round(limits)
+            hidden, unsettled = one.hidden, self._incomplete(one)
+            if not unsettled or not left:
+                found, vanished = self._read_back(one)
+                unsettled |= bool(vanished or self._lost.intersection(match.chunk_id for match in found.chosen.wanted))
+                if not unsettled or not left:
+                    return replace(found, bounded=unsettled)
+                hidden = hidden | vanished
+            known = self._hidden | hidden
+            self._hidden = {name: match for name, match in known.items() if name not in one.serving}
+            limits = [max(2 * limit, MIN_REFILL) for limit in limits]
+        raise AssertionError("the last round returns")
 
+    def _incomplete(self, one: _Round) -> bool:
+        """Whether another round may find more where a search was short.
 
-def _orphans(parts: Parts, tenant: Tenant, lost: Sequence[VectorMatch]) -> set[ChunkId]:
-    """Those of the matches without a row that are kept: without a source, in a collection that is not being deleted."""
-    loose = [match for match in lost if match.source_id is None]
-    active = {one for one in {match.collection_id for match in loose} if parts.is_active(tenant, one)}
-    return {match.chunk_id for match in loose if match.collection_id in active}
+        Hidden matches are reason enough to look again: what replaced them may have come since. So is what was left
+        out, on its way in, and is what its source serves by now.
+        """
+        changing = bool(one.hidden or self._hidden.keys() & one.serving)
+        return any(
+            len(served) < ask.query.limit and (cut or changing)
+            for ask, served, cut in zip(self._asks, one.served, one.cut, strict=True)
+        )
 
+    def _round(self, limits: Sequence[int]) -> _Round:
+        lists = [self._matches(ask, limit) for ask, limit in zip(self._asks, limits, strict=True)]
+        state = _State.read(self._parts, self._tenant, [*chain.from_iterable(lists), *self._hidden.values()])
+        hidden = {match.chunk_id.generation: match for match in chain.from_iterable(lists) if state.hides(match)}
+        served = [
+            [match for match in matches if match.chunk_id.generation not in hidden and match.chunk_id not in self._lost]
+            for matches in lists
+        ]
+        cut = [len(matches) == limit for matches, limit in zip(lists, limits, strict=True)]
+        return _Round(served, cut, hidden, state.serving())
 
-def _matches(parts: Parts, tenant: Tenant, space: VectorSpace, query: VectorQuery) -> list[VectorMatch]:
-    with parts.timed("vectors_search"):
-        matches = parts.vector_store().search(tenant, space, query)
-    for match in matches:
-        if match.tenant != tenant:
-            raise RuntimeError("the vector store answered with another tenant's record")
-    return matches
+    def _matches(self, ask: Ask, limit: int) -> list[VectorMatch]:
+        store, clock = self._parts.vector_store(), self._parts.clock
+        query = replace(ask.query, limit=limit, exclude_generations=sorted(self._hidden))
+        start = clock.monotonic()
+        with self._parts.timed("vectors_search"):
+            if isinstance(query, VectorQuery):
+                matches = store.search(self._tenant, ask.space, query)
+                self._vector_seconds += clock.monotonic() - start
+            else:
+                matches = store.search_text(self._tenant, ask.space, query)
+        for match in matches:
+            if match.tenant != self._tenant:
+                raise RuntimeError("the vector store answered with another tenant's record")
+        return matches
+
+    def _read_back(self, one: _Round) -> tuple[Found[Chosen], dict[str, VectorMatch]]:
+        """What is made of a round, and what of it turns out to be served no more."""
+        lists = [served[: ask.query.limit] for ask, served in zip(self._asks, one.served, strict=True)]
+        chosen = self._choose(lists)
+        wanted = {match.chunk_id: match for match in chosen.wanted}
+        chunks, infos = self._parts.documents.chunks_and_infos(self._tenant, list(wanted))
+        bodies = {
+            one: Body(chunks[one], infos[one.document_id].summary())
+            for one in wanted
+            if one in chunks and one.document_id in infos
+        }
+        missing = [match for one, match in wanted.items() if one not in bodies]
+        # Between the two reads a version can have been replaced and purged.
+        now = _State.read(self._parts, self._tenant, missing) if missing else None
+        hidden = {match.chunk_id.generation: match for match in missing if now and now.hides(match)}
+        orphans = self._orphans([match for match in missing if match.chunk_id.generation not in hidden])
+        bodies.update(dict.fromkeys(orphans, Body(None, None)))
+        self._lost |= {match.chunk_id for match in missing} - orphans
+        if orphans:
+            self._parts.metrics.record("orphaned_hits", len(orphans), "Count")
+        return Found(chosen, bodies, bounded=False, vector_seconds=self._vector_seconds), hidden
+
+    def _orphans(self, lost: Sequence[VectorMatch]) -> set[ChunkId]:
+        """Those of the matches without a row that are kept: without a source, in a collection that is not being
+        deleted."""
+        loose = [match for match in lost if match.source_id is None]
+        collections = {match.collection_id for match in loose}
+        active = {one for one in collections if self._parts.is_active(self._tenant, one)}
+        return {match.chunk_id for match in loose if match.collection_id in active}
 
 
 @dataclass(frozen=True)
@@ -155,14 +226,16 @@ class _State:
         return not is_ready(head, match.chunk_id)
 
 
-def _hit(rank: int, match: VectorMatch, chunk: Chunk | None, document: DocumentSummary | None) -> Hit:
+def hit(rank: int, score: float, match: VectorMatch, body: Body, signals: Signals | None = None) -> Hit:
+    """A match as callers see it."""
     return Hit(
         rank=rank,
-        score=match.score,
-        hydrated=chunk is not None,
-        orphaned=chunk is None,
-        chunk=chunk or _orphan(match),
-        document=document,
+        score=score,
+        hydrated=body.chunk is not None,
+        orphaned=body.chunk is None,
+        chunk=body.chunk or _orphan(match),
+        document=body.document,
+        signals=signals,
     )
 
 

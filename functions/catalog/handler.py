@@ -68,7 +68,8 @@ def get_collection(collection_id: CollectionId, engine: CurrentEngine, tenant: C
 def update_collection(
     collection_id: CollectionId, body: CollectionUpdate, engine: CurrentEngine, tenant: CurrentTenant
 ) -> Collection:
-    """Changes name, description or metadata. What is not given is left alone; metadata is replaced whole."""
+    """Changes name, description, retrieval strategy or metadata. What is not given is left alone; metadata is
+    replaced whole."""
     return engine.collections.update(tenant, collection_id, body)
 
 

@@ -8,8 +8,9 @@ import pytest
 from core.http.limits import answer_size, fit_comparison, fit_page, fit_retrieval
 from core.model.base import Model
 from core.model.chunk import Chunk
-from core.model.hit import CompareHit, CompareResult, Hit, RetrieveResult, ScoreKind, Strategy
+from core.model.hit import CompareHit, CompareResult, Hit, RetrieveResult
 from core.model.page import Page, PageRequest
+from core.model.query import ScoreKind, Strategy
 from core.settings import Settings
 from tests.api.gateway import Api
 from tests.support.engines import World

@@ -6,10 +6,10 @@ from functools import partial
 from typing import Any
 
 from core.model.collection import Collection, NewCollection
-from core.model.hit import RetrieveQuery
+from core.model.query import RetrieveQuery
 from core.text.types import LoadedText, Span
 from tests.benchmarks.texts import Text, readmes
-from tests.benchmarks.workbench import TENANT, Workbench, workbench
+from tests.benchmarks.workbench import TENANT, Workbench, embedder_of, workbench
 from tests.support.command import finish, parser
 
 CHUNKS = 10
@@ -22,7 +22,7 @@ def main() -> None:
     options.add_argument("--chunks", type=int, default=10_000, help="ingest at least so many a round")
     options.add_argument("--embedder", choices=["hashed", "minilm"], default="hashed")
     given = options.parse_args()
-    with workbench(given.embedder, given.vectors) as bench:
+    with workbench(embedder_of(given.embedder), given.vectors) as bench:
         answer = measure(bench, given.chunks * given.rounds)
         answer["units"] = units(bench)
     answer = {"embedder": given.embedder, "store": given.vectors, **answer}

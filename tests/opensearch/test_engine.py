@@ -8,7 +8,7 @@ from moto import mock_aws
 
 from core.model.component import TenantFilter
 from core.model.errors import ConfigurationError
-from core.model.hit import RetrieveQuery
+from core.model.query import RetrieveQuery
 from core.settings import Settings
 from core.vectors.opensearch.store import OpenSearchVectorStore
 from core.wiring import build_engine

@@ -18,10 +18,10 @@ from core.model.collection import CollectionUpdate, VectorSpace
 from core.model.context import ChunkRef
 from core.model.errors import WeftError
 from core.model.filter import Filter, parse_filter
-from core.model.hit import RetrieveQuery
 from core.model.ids import ChunkId, CollectionId, DocumentId, UploadId
 from core.model.ingest import IngestInput
 from core.model.page import PageRequest
+from core.model.query import RetrieveQuery
 from core.model.tenant import Tenant
 from core.vectors.types import VectorQuery, VectorRecord, VectorStore
 from tests.api.gateway import Api

@@ -15,8 +15,8 @@ from core.metadata.rows import ChunkRow, CollectionRow, Counts, Head, Info, Row,
 from core.model.collection import CollectionState
 from core.model.document import DocumentState, source_id
 from core.model.errors import CollectionNotFound
-from core.model.hit import RetrieveQuery
 from core.model.ids import ChunkId, CollectionId, DocumentId
+from core.model.query import RetrieveQuery
 from core.model.recovery import RecoveryResult
 from tests.proofs.harness import LIFE_S, TENANT, World, tag_of
 from tests.support.dynamodb import Items

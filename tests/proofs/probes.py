@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from core.model.hit import RetrieveQuery
+from core.model.query import RetrieveQuery
 from core.model.tenant import Tenant
 from tests.proofs import isolation, late_writers, operations, races, reconcile, redelivery, scripts
 from tests.proofs.command import Options

@@ -19,10 +19,10 @@ from pydantic import BaseModel
 from core.engine import Engine
 from core.model.collection import NewCollection
 from core.model.document import source_id
-from core.model.hit import RetrieveQuery
 from core.model.ids import ChunkId, CollectionId, DocumentId, UploadId
 from core.model.ingest import IngestInput
 from core.model.page import Page, PageRequest
+from core.model.query import RetrieveQuery
 from core.model.tenant import Tenant
 from core.model.upload import NewUpload
 

@@ -6,8 +6,9 @@ from typing import Any
 
 from core.metadata.rows import Head
 from core.model.base import rfc3339
-from core.model.hit import RetrieveQuery, RetrieveResult
+from core.model.hit import RetrieveResult
 from core.model.ids import ChunkId, DocumentId
+from core.model.query import RetrieveQuery
 from tests.proofs.harness import SETTINGS, World
 from tests.proofs.judge import Problem, read_rows
 from tests.support.dynamodb import Items

@@ -9,8 +9,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from core.model.collection import Collection
 from core.model.document import DocumentState
 from core.model.errors import DuplicateDocument, IngestInterrupted, Unavailable
-from core.model.hit import RetrieveQuery
 from core.model.page import PageRequest
+from core.model.query import RetrieveQuery
 from core.model.tenant import Tenant
 from tests.support.books import check_books
 from tests.support.engines import ACME, GLOBEX

@@ -9,8 +9,8 @@ from core.model.collection import Collection, CollectionUpdate
 from core.model.context import ChunkRef
 from core.model.document import DocumentState
 from core.model.errors import ChunkNotFound, CollectionNotFound, DocumentNotFound, StaleRanking, Unavailable
-from core.model.hit import RetrieveQuery
 from core.model.page import PageRequest
+from core.model.query import RetrieveQuery
 from core.model.recovery import RecoveryResult
 from tests.support.books import check_books, row_kinds
 from tests.support.engines import ACME, GLOBEX, World

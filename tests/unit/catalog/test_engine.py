@@ -10,7 +10,7 @@ from core.metadata.dynamo import Table
 from core.model.collection import NewCollection
 from core.model.component import Component, Health, TenantFilter
 from core.model.errors import NotConfigured, Unavailable
-from core.model.hit import RetrieveQuery, ScoreKind
+from core.model.query import RetrieveQuery, ScoreKind, Strategy
 from core.observe import HOOKS, Extensions
 from core.parts import Parts
 from tests.support.engines import ACME, World
@@ -44,7 +44,12 @@ def test_components_say_what_runs(world: World) -> None:
     assert found.chunker.configured
     assert found.embedder == Component(name="hashed-words", type="hashed", configured=True, dimensions=64)
     assert found.vector_store.configured
-    assert found.retriever == Component(), "retrieval is a plain vector search"
+    assert found.retriever.configured
+    assert found.strategies == {
+        Strategy.SIMILARITY: ScoreKind.COSINE,
+        Strategy.MMR: ScoreKind.MMR_RELEVANCE,
+        Strategy.HYBRID: ScoreKind.RRF,
+    }, "without a reranker there is no rerank"
     assert found.reranker == Component(), "none is configured"
     assert found.score == ScoreKind.COSINE
 

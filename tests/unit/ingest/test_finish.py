@@ -161,8 +161,8 @@ class TestFinished:
         ready = document(world, result)
         assert (ready.state, ready.chunk_count) == (DocumentState.READY, 1)
         assert (ready.title, ready.attributes) == ("Looms", {"year": 2024})
+        assert world.embedder.embedded == ["A loom holds the warp."]
         assert found(world, notes) == ["A loom holds the warp."]
-        assert len(world.embedder.embedded) == 1
         assert [one["result"].state for one in recorder.of("ingest_completed")] == [DocumentState.READY]
         assert world.ingest(notes, CONTENT, **MARKDOWN).unchanged
         check_books(world)

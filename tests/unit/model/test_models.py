@@ -11,10 +11,10 @@ from core.model.base import rfc3339
 from core.model.collection import CollectionUpdate, NewCollection
 from core.model.document import check_source_key, normalize_source_version, source_id
 from core.model.errors import InvalidArgument
-from core.model.hit import RetrieveQuery
 from core.model.ids import CollectionId
 from core.model.ingest import IngestInput
 from core.model.page import PageRequest
+from core.model.query import RetrieveQuery
 
 COLLECTION = CollectionId.new(1, 1)
 

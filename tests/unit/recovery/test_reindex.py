@@ -7,8 +7,8 @@ import pytest
 from core.model.collection import Collection
 from core.model.document import DocumentState
 from core.model.errors import CollectionNotFound, InvalidArgument, NotConfigured, ReindexNotFound, Unavailable
-from core.model.hit import RetrieveQuery
 from core.model.ids import CollectionId
+from core.model.query import RetrieveQuery
 from core.recovery import reindex
 from core.recovery.jobs import LEASE
 from tests.support.books import check_books

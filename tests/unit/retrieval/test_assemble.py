@@ -10,8 +10,9 @@ from core.model.chunk import Chunk
 from core.model.context import AssembledContext, ChunkRef
 from core.model.document import DocumentSummary
 from core.model.errors import InvalidArgument, StaleRanking
-from core.model.hit import Hit, RetrieveQuery
+from core.model.hit import Hit
 from core.model.ids import ChunkId, DocumentId
+from core.model.query import RetrieveQuery
 from core.retrieval.assemble import assemble
 from tests.support.embedder import WordCounter
 from tests.support.engines import ACME, GLOBEX, World

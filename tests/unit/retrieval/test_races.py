@@ -6,8 +6,9 @@ import pytest
 
 from core.model.collection import Collection
 from core.model.document import DocumentState, source_id
-from core.model.hit import ReasonCode, RetrieveQuery, RetrieveResult
+from core.model.hit import ReasonCode, RetrieveResult
 from core.model.ids import ChunkId, DocumentId
+from core.model.query import RetrieveQuery
 from core.vectors.types import VectorRecord
 from tests.support.books import check_books
 from tests.support.engines import ACME, World
