@@ -100,7 +100,7 @@ class VectorMatch:
 
     Attributes:
         score: of a search by vector, the cosine of the two, −1 to 1; of a search by terms, BM25, above 0.
-        vector: when it was asked for.
+        vector: in float32, when it was asked for.
     """
 
     chunk_id: ChunkId

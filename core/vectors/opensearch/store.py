@@ -1,5 +1,6 @@
 """The vector store that OpenSearch is."""
 
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -283,7 +284,7 @@ def _match(tenant: Tenant, hit: Json, score: float) -> VectorMatch:
         source_key=fields.get("source_key"),
         text=fields["text"],
         score=score,
-        vector=fields.get("vector"),
+        vector=array("f", fields["vector"]).tolist() if "vector" in fields else None,
     )
 
 
