@@ -23,7 +23,7 @@ from core.vectors.opensearch.client import CONNECTIONS
 from core.vectors.types import VectorQuery
 from tests.api.gateway import Api, served
 from tests.benchmarks.texts import readmes
-from tests.benchmarks.workbench import TENANT, Workbench, workbench
+from tests.benchmarks.workbench import TENANT, Workbench, embedder_of, workbench
 from tests.support.command import finish, parser, progress
 
 TOP_K = 10
@@ -129,7 +129,7 @@ def main() -> None:
     options.add_argument("--clients", type=int, nargs="+", default=[1, 8], help="one row for each number")
     given = options.parse_args()
     draw = random.Random(given.seed)
-    with workbench("hashed", given.vectors) as bench:
+    with workbench(embedder_of("hashed"), given.vectors) as bench:
         collection = bench.collection("benchmark")
         chunks = sum(result.chunk_count for result in bench.fill(collection, given.chunks))
         client = Client(bench, collection)

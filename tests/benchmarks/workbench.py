@@ -23,6 +23,7 @@ from core.text.loaders import Loaders
 from core.text.splitters import Splitters
 from core.vectors.embedded import EmbeddedVectorStore
 from core.vectors.opensearch.client import Client, connect
+from core.vectors.opensearch.index import Engine as IndexEngine
 from core.vectors.opensearch.index import IndexOptions
 from core.vectors.opensearch.store import OpenSearchVectorStore
 from core.vectors.types import VectorStore
@@ -105,15 +106,20 @@ class Workbench:
         raise ValueError(f"There is text for {count} chunks and no more")
 
 
-def embedder_of(name: str, probe: Probe) -> Embedder:
+def embedder_of(name: str) -> Embedder:
     """``hashed``: deterministic and quick; ``minilm``: the packaged model."""
-    embedder: Embedder = OnnxEmbedder(find_model(None)) if name == "minilm" else HashedEmbedder(dimensions=DIMENSIONS)
-    return ProbedEmbedder(embedder, probe)
+    return OnnxEmbedder(find_model(None)) if name == "minilm" else HashedEmbedder(dimensions=DIMENSIONS)
 
 
 @contextmanager
-def workbench(embedder: str, vectors: str = "embedded") -> Iterator[Workbench]:
-    """A workbench with an empty table and an empty vector store: on disk, or in a server of its own."""
+def workbench(
+    embedder: Embedder, vectors: str = "embedded", index: IndexEngine = IndexEngine.FAISS
+) -> Iterator[Workbench]:
+    """A workbench with an empty table and an empty vector store: on disk, or in a server of its own.
+
+    Args:
+        index: what OpenSearch searches vectors with.
+    """
     os.environ.update(AWS_ACCESS_KEY_ID="testing", AWS_SECRET_ACCESS_KEY="testing", POWERTOOLS_METRICS_DISABLED="true")
     with ExitStack() as stack:
         url = stack.enter_context(ministack_process())
@@ -126,13 +132,13 @@ def workbench(embedder: str, vectors: str = "embedded") -> Iterator[Workbench]:
         if vectors == "opensearch":
             server = stack.enter_context(running_server())
             opensearch = ProbedTransport(connect(server.url, "none"), probe), server.url
-            store: VectorStore = opensearch_store(opensearch[0], clock)
+            store: VectorStore = opensearch_store(opensearch[0], index, clock)
         else:
             folder = stack.enter_context(tempfile.TemporaryDirectory())
             store = EmbeddedVectorStore(Path(folder) / "vectors.sqlite")
         stack.callback(store.close)
         probed = ProbedVectors(store, probe)
-        stage = embedder_of(embedder, probe)
+        stage: Embedder = ProbedEmbedder(embedder, probe)
         parts = Parts(
             settings=Settings(table=TABLE, embedder="none", vectors="none"),
             clock=clock,
@@ -145,6 +151,6 @@ def workbench(embedder: str, vectors: str = "embedded") -> Iterator[Workbench]:
         yield Workbench(Engine(parts), parts, probe, probed, client, plain, opensearch)
 
 
-def opensearch_store(transport: Any, clock: Clock) -> OpenSearchVectorStore:
+def opensearch_store(transport: Any, index: IndexEngine, clock: Clock) -> OpenSearchVectorStore:
     """The store as it is deployed."""
-    return OpenSearchVectorStore(Client(transport, clock), IndexOptions(prefix="benchmark"), clock)
+    return OpenSearchVectorStore(Client(transport, clock), IndexOptions(prefix="benchmark", engine=index), clock)
