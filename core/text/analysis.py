@@ -41,8 +41,9 @@ def document_terms(text: str) -> list[str]:
     """The terms of a document's text, as often as they occur, in no order that means anything."""
     terms, words = _runs(text)
     for script, found in _by_script(words).items():
-        language = next(iter(_likely(found, script)), None)
-        terms += _stemmed(found, language)
+        counts = _stop_words_of(found, script)
+        # The first of the best: without any stop word, the script's first language.
+        terms += _stemmed(found, max(counts, key=counts.__getitem__, default=None))
     return terms
 
 
@@ -54,10 +55,20 @@ def query_terms(text: str) -> list[str]:
     """
     terms, words = _runs(text)
     for script, found in _by_script(words).items():
-        languages: Sequence[str | None] = _likely(found, script) or [None]
+        languages: Sequence[str | None] = _spoken(_stop_words_of(found, script)) or [None]
         for language in languages:
             terms += _stemmed(found, language)
     return list(dict.fromkeys(terms))[:MAX_QUERY_TERMS]
+
+
+def _spoken(counts: dict[str, int]) -> list[str]:
+    """The languages that a question may be in: those of most of its stop words, or all without any.
+
+    A single stop word may be a word that counts in another language, so the script's first one stays too.
+    """
+    most = max(counts.values(), default=0)
+    spoken = [language for language, count in counts.items() if count == most]
+    return spoken if most != 1 else list(dict.fromkeys([next(iter(counts)), *spoken]))
 
 
 def _runs(text: str) -> tuple[list[str], list[str]]:
@@ -86,13 +97,11 @@ def _script(letter: str) -> str:
     return unicodedata.name(letter, "").partition(" ")[0]
 
 
-def _likely(words: Sequence[str], script: str) -> Sequence[str]:
-    """The script's languages that have the most stop words among the words; without any, all of them."""
-    languages = _LANGUAGES.get(script, ())
+def _stop_words_of(words: Sequence[str], script: str) -> dict[str, int]:
+    """How many of the words are stop words, by language of the script."""
     speakers = _speakers()
     counts = Counter(language for word in words for language in speakers.get(word, ()))
-    most = max((counts[language] for language in languages), default=0)
-    return [language for language in languages if counts[language] == most]
+    return {language: counts[language] for language in _LANGUAGES.get(script, ())}
 
 
 @cache
