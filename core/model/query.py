@@ -4,6 +4,7 @@ from enum import StrEnum
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, StrictFloat, model_validator
+from pydantic_core import PydanticCustomError
 
 from core.model.base import Model
 from core.model.ids import CollectionId
@@ -49,7 +50,7 @@ class Weights(Model):
     @model_validator(mode="after")
     def _some_weight(self) -> Self:
         if not self.vector + self.bm25 > 0:
-            raise ValueError("one of the weights is above 0")
+            raise PydanticCustomError("weights", "one of the weights must be above 0")
         return self
 
 
