@@ -96,7 +96,8 @@ class IngestService:
     def refuse(self, tenant: Tenant, given: IngestInput, error: WeftError) -> IngestResult:
         """Records a source's content that can never be ingested, as a failed document that says why.
 
-        For uploads: nobody waits for an answer there. The version that is served goes on being served.
+        For uploads: nobody waits for an answer there. The version that is served goes on being served. Content that
+        was never read is none.
 
         Raises:
             CollectionNotFound: missing, another tenant's, or being deleted.
@@ -122,7 +123,7 @@ class IngestService:
         version = Version.of(given.source_version, given.version_sequence)
         if version and version.is_seen(read.seen):
             return superseded(None, read)
-        hashed = content_hash(given.content)
+        hashed = content_hash(given.content) if given.content else ""
         head, info = self._new_rows(tenant, given, collection, hashed, hashed, read.next_number)
         head = head.model_copy(update={"state": DocumentState.FAILED, "error": failure})
         source = read.model_copy(update={"next_number": read.next_number + 1})

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from core.clock import new_id
 from core.ingest.description import check_description
-from core.model.errors import InvalidArgument, NotConfigured, PayloadTooLarge
+from core.model.document import MAX_SOURCE_TYPE
+from core.model.errors import InvalidArgument, NotConfigured, PayloadTooLarge, UnsupportedMediaType
 from core.model.ids import CollectionId, UploadId
 from core.model.tenant import Tenant
 from core.model.upload import NewUpload, Upload, UploadInfo
@@ -41,7 +42,7 @@ class ObjectName(NamedTuple):
         tenant, _, rest = key.partition("/")
         collection_id, _, source_key = rest.partition("/")
         name = cls(Tenant(tenant), CollectionId(collection_id), source_key)
-        if not source_key:
+        if not source_key.strip():
             raise InvalidArgument("An object's key is tenant/collection/source key", field="source_key")
         return name
 
@@ -134,6 +135,8 @@ class UploadService:
         Raises:
             UnsupportedMediaType: no loader reads the type, or the ending says none.
         """
+        if len(declared) > MAX_SOURCE_TYPE:
+            raise UnsupportedMediaType(f"A media type is at most {MAX_SOURCE_TYPE} characters")
         source_type = self._parts.loaders.guess(source_key) if declared in GENERIC_TYPES else declared
         self._parts.loaders.find(source_type)
         return source_type

@@ -14,6 +14,7 @@ from core.model.ids import ChunkId, CollectionId, DocumentId
 from core.model.tenant import Tenant
 
 MAX_SOURCE_KEY_BYTES = 1024
+MAX_SOURCE_TYPE = 256
 SOURCE_VERSION_DIGITS = 64
 
 
@@ -64,7 +65,7 @@ SourceKey = Annotated[str, AfterValidator(check_source_key)]
 SourceVersion = Annotated[str, StringConstraints(pattern=r"^[0-9A-Fa-f]{1,64}$")]
 Title = Annotated[str, StringConstraints(max_length=1024)]
 Source = Annotated[str, StringConstraints(max_length=2048)]
-SourceType = Annotated[str, StringConstraints(max_length=256)]
+SourceType = Annotated[str, StringConstraints(max_length=MAX_SOURCE_TYPE)]
 
 
 class Failure(Model):
@@ -80,7 +81,7 @@ class Document(Model):
 
     Attributes:
         source_id: SHA-256 of the source key in hex; it stands for the key where a key is asked for.
-        content_hash: SHA-256 of the raw bytes in hex.
+        content_hash: SHA-256 of the raw bytes in hex; empty where an upload was refused before there were any.
         error: why it failed; absent otherwise.
         chunk_count: 0 until it is ready.
     """

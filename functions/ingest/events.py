@@ -1,8 +1,8 @@
 """Objects of the bucket: S3's notifications, through the queue. Documents that are to be finished come along.
 
 A message is settled when its object's state has come to rest: ready, unchanged, superseded, removed, or refused
-for good by a failed document that says why. Anything else fails the message: it comes back, and in the end lies
-in the dead-letter queue.
+for good by a failed document that says why; or when its collection is gone. Anything else fails the message: it
+comes back, and in the end lies in the dead-letter queue.
 """
 
 import json
@@ -20,7 +20,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from core.engine import Engine
 from core.ingest.finish import Message
 from core.ingest.uploads import UPLOAD_METADATA, ObjectName
-from core.model.document import SOURCE_VERSION_DIGITS
+from core.model.document import MAX_SOURCE_TYPE, SOURCE_VERSION_DIGITS
 from core.model.errors import (
     CollectionNotFound,
     EmptyContent,
@@ -82,7 +82,7 @@ class ObjectEvents:
                 self._finish(message)
                 return
             for change in S3Event(body).records:
-                self._settle(change)
+                self._settle_change(change)
         except Exception as error:
             logger.warning("Message not settled", extra={"message_id": record.message_id, "error": describe(error)})
             raise
@@ -91,10 +91,16 @@ class ObjectEvents:
         if not self._engine.ingest.finish(*message, self._deadline):
             raise NotSettledError(f"Document {message.document_id} is not searchable yet")
 
-    def _settle(self, record: S3EventRecord) -> None:
+    def _settle_change(self, record: S3EventRecord) -> None:
         if self._engine.clock.monotonic() >= self._deadline:
             raise NotSettledError("The function's time is up")
         name = ObjectName.parse(unquote_plus(record.s3.get_object.key))
+        try:
+            self._settle(record, name)
+        except CollectionNotFound:
+            logger.warning("Left alone: there is no such collection", extra={"collection_id": name.collection_id})
+
+    def _settle(self, record: S3EventRecord, name: ObjectName) -> None:
         match record.event_name.split(":"):
             case ["ObjectCreated", _]:
                 self._ingest(record, name, record.s3.get_object.version_id)
@@ -121,17 +127,14 @@ class ObjectEvents:
             self._ingest(record, name, current.get("VersionId"))
 
     def _remove(self, record: S3EventRecord, name: ObjectName) -> None:
-        try:
-            deletion = self._engine.documents.delete_source(
-                name.tenant,
-                name.collection_id,
-                name.source_key,
-                self._deadline,
-                source_version=_sequencer(record),
-                version_sequence=record.s3.bucket.name,
-            )
-        except CollectionNotFound:
-            return  # the source went with its collection
+        deletion = self._engine.documents.delete_source(
+            name.tenant,
+            name.collection_id,
+            name.source_key,
+            self._deadline,
+            source_version=_sequencer(record),
+            version_sequence=record.s3.bucket.name,
+        )
         if not deletion.complete:
             raise NotSettledError("The removal is not finished")
 
@@ -143,12 +146,12 @@ class ObjectEvents:
                 raise
             logger.info("Superseded: the object's version is gone", extra={"collection_id": name.collection_id})
             return
-        given = self._describe(record, name, found)
+        given = _bare(record, name, found)
         try:
             with closing(found["Body"]) as body:
                 self._check_size(found["ContentLength"])
-                source_type = self._engine.uploads.source_type(name.source_key, given.source_type)
-                given = given.model_copy(update={"source_type": source_type, "content": body.read()})
+                given = given.model_copy(update={"content": body.read()})
+            given = self._described(given, name, found)
             result = self._engine.ingest.ingest(name.tenant, given, self._deadline)
         except _REFUSED as error:
             self._refuse(name, given, error)
@@ -166,21 +169,19 @@ class ObjectEvents:
             return self._s3.get_object(Bucket=bucket, Key=key)
         return self._s3.get_object(Bucket=bucket, Key=key, VersionId=version)
 
-    def _describe(self, record: S3EventRecord, name: ObjectName, found: "GetObjectOutputTypeDef") -> IngestInput:
-        """The ingest of an object, without its content."""
+    def _described(self, given: IngestInput, name: ObjectName, found: "GetObjectOutputTypeDef") -> IngestInput:
+        """The ingest of an object with what was said of it.
+
+        Raises:
+            InvalidArgument: its metadata names no upload.
+            UnsupportedMediaType: no loader reads its type.
+        """
         info = self._upload(name, found)
-        given = IngestInput(
-            collection_id=name.collection_id,
-            content=b"",
-            source=f"s3://{record.s3.bucket.name}/{name.key}",
-            source_type=info.source_type if info else found.get("ContentType", ""),
-            source_key=name.source_key,
-            source_version=_sequencer(record),
-            version_sequence=record.s3.bucket.name,
-        )
+        declared = info.source_type if info else found.get("ContentType", "")
         # What is not said leaves an unchanged document's title alone.
         said = {"title": info.title, "attributes": info.attributes} if info else {}
-        return given.model_copy(update=said)
+        source_type = self._engine.uploads.source_type(name.source_key, declared)
+        return given.model_copy(update={**said, "source_type": source_type})
 
     def _upload(self, name: ObjectName, found: "GetObjectOutputTypeDef") -> UploadInfo | None:
         upload_id = found["Metadata"].get(UPLOAD_METADATA)
@@ -189,8 +190,21 @@ class ObjectEvents:
     def _refuse(self, name: ObjectName, given: IngestInput, error: WeftError) -> None:
         """Leaves a failed document that says why, unless the ingest has left one."""
         if "document_id" not in error.extras:
-            self._engine.ingest.refuse(name.tenant, given.model_copy(update={"content": b""}), error)
+            self._engine.ingest.refuse(name.tenant, given, error)
         logger.info("Refused", extra={"collection_id": name.collection_id, "code": error.code})
+
+
+def _bare(record: S3EventRecord, name: ObjectName, found: "GetObjectOutputTypeDef") -> IngestInput:
+    """The ingest of an object by its names alone, which are always right: what says why it is refused, too."""
+    return IngestInput(
+        collection_id=name.collection_id,
+        content=b"",
+        source=f"s3://{record.s3.bucket.name}/{name.key}",
+        source_type=found.get("ContentType", "")[:MAX_SOURCE_TYPE],
+        source_key=name.source_key,
+        source_version=_sequencer(record),
+        version_sequence=record.s3.bucket.name,
+    )
 
 
 def _sequencer(record: S3EventRecord) -> str | None:

@@ -1,5 +1,6 @@
 """The bucket's notifications through the real queue handler."""
 
+import hashlib
 import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -266,8 +267,10 @@ def test_an_upload_that_is_not_the_tenants_says_nothing(objects: Objects) -> Non
         ("a.txt", b"", {}, "empty_content"),
         ("a.txt", b" \n ", {}, "empty_content"),
         ("a.txt", b"x" * (10 * 1024 * 1024 + 1), {}, "payload_too_large"),
+        ("a.txt", b"A loom.", {"Metadata": {"weft-upload": "garbage"}}, "invalid_argument"),
+        ("a.txt", b"A loom.", {"ContentType": f"text/plain; charset={'x' * 256}"}, "unsupported_media_type"),
     ],
-    ids=["no loader", "no type", "no text", "empty", "blank", "too large"],
+    ids=["no loader", "no type", "no text", "empty", "blank", "too large", "no upload", "a long type"],
 )
 def test_an_object_that_can_never_be_ingested_leaves_a_failed_document_that_says_why(
     objects: Objects, source_key: str, content: bytes, fields: dict[str, Any], code: str
@@ -278,6 +281,8 @@ def test_an_object_that_can_never_be_ingested_leaves_a_failed_document_that_says
     assert (document.state, document.source_key) == (DocumentState.FAILED, source_key)
     assert document.error is not None
     assert document.error.code == code
+    read = content if len(content) <= objects.world.engine.settings.object_bytes else b""
+    assert document.content_hash == (hashlib.sha256(read).hexdigest() if read else "")
     assert objects.deliver(record) == []
     assert len(objects.documents()) == 1
 
@@ -295,7 +300,6 @@ def test_a_refused_object_leaves_the_version_before_it_served(objects: Objects) 
         "/looms.md",
         f"acme/{MISSING_COLLECTION}",
         f"acme/{MISSING_COLLECTION}/",
-        f"acme/{MISSING_COLLECTION}/a.txt",
         f"a#b/{MISSING_COLLECTION}/a.txt",
         f"acme/{MISSING_COLLECTION}/ ",
     ],
@@ -308,14 +312,35 @@ def test_a_key_that_leads_nowhere_fails_and_is_left_to_the_dead_letters(objects:
 def test_another_tenants_collection_is_no_place_for_an_object(objects: Objects) -> None:
     key = f"globex/{objects.collection}/a.txt"
     objects.s3.put_object(Bucket=BUCKET, Key=key, Body=b"A loom.")
-    assert objects.deliver(notification("ObjectCreated:Put", key, sequencer=objects.next())) == [0]
+    assert objects.deliver(notification("ObjectCreated:Put", key, sequencer=objects.next())) == []
     assert objects.documents() == []
     assert objects.world.embedder.embedded == []
+    assert objects.world.engine.documents.list(GLOBEX, PageRequest(limit=1)).items == []
 
 
-def test_the_removal_of_an_object_of_a_deleted_collection_is_settled(objects: Objects) -> None:
-    key = f"acme/{MISSING_COLLECTION}/a.txt"
-    assert objects.deliver(notification("ObjectRemoved:DeleteMarkerCreated", key, sequencer=objects.next())) == []
+@pytest.mark.parametrize(
+    ("event", "content"),
+    [
+        ("ObjectCreated:Put", b"A secret loom."),
+        ("ObjectCreated:Put", b""),
+        ("ObjectRemoved:DeleteMarkerCreated", None),
+        ("ObjectRemoved:Delete", b"A secret loom."),
+    ],
+    ids=["put", "put and refused", "removed", "an old version went"],
+)
+@pytest.mark.parametrize("left", ["its row", "nothing"])
+def test_an_object_of_a_deleted_collection_is_settled_with_a_line_that_holds_no_text(
+    objects: Objects, event: str, content: bytes | None, left: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    collection = objects.collection if left == "its row" else MISSING_COLLECTION
+    objects.world.engine.collections.delete(ACME, objects.collection, objects.world.deadline())
+    key = f"acme/{collection}/loom.txt"
+    if content is not None:
+        objects.s3.put_object(Bucket=BUCKET, Key=key, Body=content)
+    assert objects.deliver(notification(event, key, sequencer=objects.next())) == []
+    [said] = [vars(line) for line in caplog.records if "there is no such collection" in line.getMessage()]
+    assert said["collection_id"] == collection
+    assert "loom" not in str(said)
 
 
 @pytest.mark.parametrize(

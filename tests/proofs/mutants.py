@@ -8,7 +8,20 @@ from dataclasses import dataclass, replace
 
 from tests.proofs.command import ALL, Options, Report, main, spread
 from tests.proofs.mutation import Mutant, switched_off
-from tests.proofs.probes import EVERYTHING, Probe, cut, foreign, isolated, late, race, redelivered, repaired, script
+from tests.proofs.probes import (
+    EVERYTHING,
+    Probe,
+    beside,
+    cut,
+    foreign,
+    isolated,
+    late,
+    race,
+    readied,
+    redelivered,
+    repaired,
+    script,
+)
 
 _TRANSITIONS = "core.metadata.transitions:Transitions."
 _ATTEMPT = "core.ingest.attempt:Attempt."
@@ -24,7 +37,9 @@ _RECONCILE = "core.recovery.reconcile:"
 _TABLE = "core.metadata.table:"
 _EMBEDDED = "core.vectors.embedded:"
 _QUERIES = "core.vectors.opensearch.query:"
+_OPENSEARCH = "core.vectors.opensearch.store:OpenSearchVectorStore."
 _LATE = late("", 0.3)
+_ASTRAY = (_SEARCH + "Search._matches", "match.tenant != self._tenant", "False")
 
 MUTANTS: tuple[Mutant, ...] = (
     # attempt: the fencing token
@@ -327,7 +342,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "True",
         (race("unkeyed, served: delete collection | retrieve 1", 1000),),
     ),
-    Mutant("tenant of a match", _SEARCH + "_matches", "match.tenant != tenant", "False", (foreign,)),
+    Mutant("tenant of a match", *_ASTRAY, (foreign,)),
     # gates and counters
     Mutant(
         "gate: open",
@@ -512,7 +527,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "events: what is in progress settles nothing",
         _EVENTS + "ObjectEvents._ingest",
-        'raise NotSettledError(f"Document {result.document_id} is being ingested elsewhere")',
+        'raise NotSettledError(f"Document {result.document_id} is still in progress")',
         "return",
         (redelivered,),
     ),
@@ -525,7 +540,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "events: a creation has its place",
-        _EVENTS + "ObjectEvents._describe",
+        _EVENTS + "_bare",
         "source_version=_sequencer(record),",
         "source_version=None,",
         (redelivered,),
@@ -554,13 +569,13 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "events: a refusal says why",
         _EVENTS + "ObjectEvents._refuse",
-        'self._engine.ingest.refuse(name.tenant, given.model_copy(update={"content": b""}), error)',
+        "self._engine.ingest.refuse(name.tenant, given, error)",
         "pass",
         (redelivered,),
     ),
     Mutant(
         "events: keys are decoded",
-        _EVENTS + "ObjectEvents._settle",
+        _EVENTS + "ObjectEvents._settle_change",
         "unquote_plus(record.s3.get_object.key)",
         "record.s3.get_object.key",
         (redelivered,),
@@ -600,7 +615,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "str(tenant)",
         '"all"',
         (isolated,),
-        ((_SEARCH + "_matches", "match.tenant != tenant", "False"),),
+        (_ASTRAY,),
         vectors="embedded",
     ),
     Mutant(
@@ -620,7 +635,7 @@ MUTANTS: tuple[Mutant, ...] = (
         (
             (_QUERIES + "_check_filter", "clauses[:1] == [_tenant_term(tenant)]", "True"),
             (_QUERIES + "check_hit", "if source[TENANT] != tenant", "if False"),
-            (_SEARCH + "_matches", "match.tenant != tenant", "False"),
+            _ASTRAY,
         ),
         vectors="opensearch",
     ),
@@ -634,6 +649,53 @@ MUTANTS: tuple[Mutant, ...] = (
             ("core.vectors.opensearch.writes:check_bulk", "{tenant}~", "~"),
             (_QUERIES + "check_hit", 'f"{tenant}~', 'f"~'),
         ),
+        vectors="opensearch",
+    ),
+    # ready means retrievable
+    Mutant(
+        "ready: what another process wrote is seen",
+        _EMBEDDED + "EmbeddedVectorStore._matrix",
+        "matrix.version != version",
+        "not matrix.version",
+        (readied,),
+        vectors="embedded",
+    ),
+    Mutant(
+        "ready: a refresh is waited for",
+        _OPENSEARCH + "_send",
+        "wait=not self._is_serverless",
+        "wait=False",
+        (readied,),
+        vectors="opensearch",
+    ),
+    # what others have changes no answer
+    Mutant(
+        "interference: statistics of the tenant alone",
+        _EMBEDDED + "EmbeddedVectorStore.search_text",
+        "within = matrix.collections.one_of(query.collection_ids)",
+        "within = matrix.collections.one_of(query.collection_ids) | True",
+        (beside,),
+        (
+            (_EMBEDDED + "_key", "str(tenant)", '"all"'),
+            (_EMBEDDED + "_match", "tenant=Tenant(tenant)", "tenant=Tenant('quiet')"),
+        ),
+        vectors="embedded",
+    ),
+    Mutant(
+        "interference: statistics of the tenant's own records",
+        _QUERIES + "statistics",
+        '_filter(tenant, _terms("collection_id", query.collection_ids))',
+        '{"bool": {"filter": []}}',
+        (beside,),
+        (("core.vectors.opensearch.client:Client.search", "check_search(tenant, body)", "pass"),),
+        vectors="opensearch",
+    ),
+    Mutant(
+        "interference: one order among equal scores",
+        "core.vectors.opensearch.store:_ranked",
+        "(-match.score, match.chunk_id)",
+        "-match.score",
+        (beside,),
         vectors="opensearch",
     ),
 )

@@ -156,14 +156,14 @@ class Stage:
     def _send_what_never_succeeds(self) -> None:
         """And the test of a new notification, which does."""
         self.queue.send(json.dumps({"Service": "Amazon S3", "Event": "s3:TestEvent", "Bucket": BUCKET}))
-        nowhere = [
-            self.bucket.put(f"{TENANT}/{key}", text("nowhere").encode())
-            for key in ("looms.md", f"{self.collection[:-1]}0/looms.md")
-        ]
+        nowhere = self.bucket.put(f"{TENANT}/looms.md", text("nowhere").encode())
+        gone = self.bucket.put(f"{TENANT}/{self.collection[:-1]}0/looms.md", text("gone").encode())
         unknown = replace(self.bucket.put(f"{TENANT}/{self.collection}/unknown.txt", b""), event="ObjectTagging:Put")
         poison = self.bucket.put(f"{TENANT}/{self.collection}/{POISON}.txt", text(POISON).encode())
-        self.hopeless = {one.number for one in (*nowhere, unknown, poison)}
-        for one in (*nowhere, unknown, poison):
+        self.hopeless = {one.number for one in (nowhere, unknown, poison)}
+        # Of a collection that is gone there is nothing to do.
+        self.settled_at_once = gone.number
+        for one in (nowhere, unknown, poison, gone):
             self.queue.send([one])
         self.queue.send("no notification")
 
@@ -287,6 +287,8 @@ class Stage:
 
     def _trouble(self, change: Change) -> str:
         """Why a change that was acknowledged is not settled; empty: it is."""
+        if change.number == self.settled_at_once:
+            return ""
         source = self._source(change.key.split("/", 2)[2])
         seen = source.seen.version if source and source.seen else ""
         place = normalize_source_version(change.sequencer.ljust(64, "0"))
@@ -297,7 +299,7 @@ class Stage:
             return ""
         if seen < place:
             return "it was not taken note of"
-        if source is None or source.seen is None or source.seen.content_hash in (None, content_hash(BAD)):
+        if source is None or source.seen is None or source.seen.content_hash in (None, ""):
             return ""
         current = source.current
         if current is None or current.content_hash != source.seen.content_hash:
