@@ -235,9 +235,9 @@ def resident_mib(process: str) -> float:
 
 def _show(answer: dict[str, Any]) -> None:
     names = [name for name in answer["rows"][0] if name not in {"store", "chunks"}]
-    print("".join(f"{name:>15}" for name in names))
+    print("  ".join(names))
     for row in answer["rows"]:
-        print("".join(f"{row.get(name, ''):>15}" for name in names))
+        print("  ".join(f"{row.get(name, ''):>{len(name)}}" for name in names))
 
 
 if __name__ == "__main__":
