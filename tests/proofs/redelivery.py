@@ -449,7 +449,7 @@ def _work(job: tuple[Options, str, int, bool]) -> Result:
 
 def prove(options: Options, tell: Callable[[str], None], objects: int | None = None) -> Report:
     """Half of the objects with handlers that live, half with some that die."""
-    objects = OBJECTS * options.rounds if objects is None else objects
+    objects = int(OBJECTS * options.rounds * options.share()) if objects is None else objects
     jobs = [
         (options, f"part {number}", min(AT_ONCE, objects), deadly)
         for deadly in (False, True)
