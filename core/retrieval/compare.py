@@ -34,7 +34,7 @@ class _Comparison:
 
     @property
     def wanted(self) -> list[VectorMatch]:
-        return self.final.matches([*self.final.ids, *self.left_out])
+        return [self.final.matches[one] for one in (*self.final.ids, *self.left_out)]
 
 
 def compare(parts: Parts, tenant: Tenant, query: RetrieveQuery) -> CompareResult:
@@ -116,7 +116,7 @@ class _Answer:
         return [self._hit(0, one) for one in self._found.chosen.left_out if one in self._found.bodies]
 
     def _hit(self, rank: int, chunk_id: ChunkId) -> CompareHit:
-        [match] = self._found.chosen.final.matches([chunk_id])
+        match = self._found.chosen.final.matches[chunk_id]
         signals = self._found.chosen.final.order.signals[chunk_id]
         vector_rank, vector_score = self._raw.get(chunk_id, (0, 0.0))
         score = self._scores.get(chunk_id, vector_score)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 
 from core.model.hit import RetrieveResult
 from core.model.ids import ChunkId
@@ -32,12 +33,12 @@ class Hits:
 
     @property
     def wanted(self) -> list[VectorMatch]:
-        return self.matches(self.ids)
+        return [self.matches[one] for one in self.ids]
 
-    def matches(self, chunk_ids: Sequence[ChunkId]) -> list[VectorMatch]:
-        """The matches of these chunks, in their order."""
-        known = {match.chunk_id: match for one in self.found for match in (*one.by_terms, *one.by_vector)}
-        return [known[one] for one in chunk_ids]
+    @cached_property
+    def matches(self) -> dict[ChunkId, VectorMatch]:
+        """All that was found."""
+        return {match.chunk_id: match for one in self.found for match in (*one.by_terms, *one.by_vector)}
 
 
 def retrieve(parts: Parts, tenant: Tenant, query: RetrieveQuery) -> RetrieveResult:
