@@ -213,7 +213,7 @@ class Documents:
             if key in found:
                 info = info_rows.get(one.document_id)
                 origin = (info.source or info.source_key) if info else None
-                chunks[one] = ChunkRow.read(found[key]).chunk().model_copy(update={"origin": origin})
+                chunks[one] = ChunkRow.read(found[key]).chunk(origin)
         return chunks, info_rows
 
     # -- marks -------------------------------------------------------------------------------------

@@ -277,12 +277,13 @@ class ChunkRow(Row):
     """``T#tenant#D#doc#B#partition`` / ``CHUNK#attempt#index``."""
 
     body: str
+    gap: str | None = None
 
     @classmethod
     def of(cls, chunk: Chunk) -> Self:
         # One text: read and written whole, never filtered by, and cheaper than twelve attributes.
         # Its origin follows from its document, where it can change.
-        return cls(body=chunk.model_dump_json(exclude_none=True, exclude={"origin"}))
+        return cls(body=chunk.model_dump_json(exclude_none=True, exclude={"origin"}), gap=chunk.gap)
 
-    def chunk(self) -> Chunk:
-        return Chunk.model_validate_json(self.body)
+    def chunk(self, origin: str | None = None) -> Chunk:
+        return Chunk.model_validate_json(self.body).model_copy(update={"origin": origin, "gap": self.gap})

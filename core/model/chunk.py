@@ -143,12 +143,15 @@ class Chunk(Model):
         start_index, end_index: Unicode code points of the loaded text.
         char_count: code points in this chunk.
         context: the heading trail at this place, outermost first, joined by " > ".
+        page: number, from 1, of the page on which the chunk starts, where the loader knows of pages.
         origin: where the parent document came from.
         attributes: values to filter by; the document's, overridden by the chunk's own. {} when there are none.
         id, document_id, collection_id: absent until the chunk belongs to a stored document.
         index: number among the document's leaves, from 0.
         token_count: by the collection's counter.
         lineage: absent until a split made it.
+        gap: what stands between the chunk before and this one, when the split left something out there (white space
+            of at most 1,024 characters). With it, neighbours join to exactly the document's text. Kept out of answers.
     """
 
     text: str
@@ -156,6 +159,7 @@ class Chunk(Model):
     end_index: int = Field(ge=0)
     char_count: int = Field(ge=0)
     context: str | None = None
+    page: int | None = Field(default=None, ge=1)
     origin: str | None = None
     attributes: dict[str, Any] = Field(default_factory=dict)
     id: ChunkId | None = None
@@ -164,6 +168,7 @@ class Chunk(Model):
     index: int | None = Field(default=None, ge=0)
     token_count: int | None = Field(default=None, ge=0)
     lineage: Lineage | None = None
+    gap: str | None = Field(default=None, exclude=True)
 
     @classmethod
     def from_any(cls, chunk: Any) -> "Chunk":

@@ -9,9 +9,11 @@ from core.model.chunk import Attributes, Chunk, Lineage
 from core.model.errors import EmptyContent, PayloadTooLarge
 from core.model.ids import MAX_CHUNKS, ChunkId, CollectionId, DocumentId
 from core.text.markdown import MAX_ATTRIBUTES
+from core.text.pages import page_at
 from core.text.types import Heading, LoadedText, Splitter, TokenCounter
 
 MAX_ATTRIBUTES_BYTES = 64 * 1024
+MAX_GAP = 1024
 
 
 def chunk_document(
@@ -48,7 +50,7 @@ def chunk_document(
         raise PayloadTooLarge(f"The document makes more than {MAX_CHUNKS} chunks", limit=MAX_CHUNKS)
     trails = _Trails(loaded.headings)
     merged = _merge(attributes, loaded.attributes)
-    chunks = []
+    chunks: list[Chunk] = []
     for index, (start, end) in enumerate(spans):
         text = loaded.text[start:end]
         chunks.append(
@@ -58,6 +60,7 @@ def chunk_document(
                 end_index=end,
                 char_count=end - start,
                 context=trails.at(start),
+                page=page_at(loaded.pages, start),
                 origin=origin or None,
                 attributes=merged,
                 id=ChunkId.of(document_id, attempt, index),
@@ -66,9 +69,14 @@ def chunk_document(
                 index=index,
                 token_count=counter.count(text),
                 lineage=Lineage.from_split(document_id, index, len(spans), splitter.name),
+                gap=_gap(loaded.text, chunks[-1].end_index, start) if chunks else None,
             )
         )
     return chunks
+
+
+def _gap(text: str, start: int, end: int) -> str | None:
+    return text[start:end] if 0 < end - start <= MAX_GAP else None
 
 
 def _merge(given: Attributes, found: Attributes) -> dict[str, Any]:

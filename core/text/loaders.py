@@ -9,6 +9,7 @@ from core.model.errors import UnsupportedMediaType
 from core.text.decoding import decode
 from core.text.html import HtmlLoader
 from core.text.markdown import MarkdownLoader
+from core.text.pages import find_pages
 from core.text.types import LoadedText, Loader
 
 GENERIC_TYPES = frozenset({"", "application/octet-stream", "binary/octet-stream"})
@@ -32,7 +33,7 @@ _NOT_PLAIN = frozenset(
 
 
 class TextLoader:
-    """Plain text: decoded, without its byte order mark, and nothing else changed."""
+    """Plain text: decoded, without its byte order mark, and nothing else changed. Form feeds end pages."""
 
     name = "text"
     media_types: Sequence[str] = ("text/plain", "text/*")
@@ -41,7 +42,8 @@ class TextLoader:
         decode(content, charset)
 
     def load(self, content: bytes, charset: str | None) -> LoadedText:
-        return LoadedText(text=decode(content, charset))
+        text = decode(content, charset)
+        return LoadedText(text=text, pages=find_pages(text))
 
 
 class Loaders:

@@ -14,6 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 from core.model.chunk import AttributeName, Attributes, AttributeValue
 from core.model.errors import EmptyContent
 from core.text.decoding import decode
+from core.text.pages import find_pages
 from core.text.types import Heading, LoadedText
 
 MAX_FRONT_MATTER = 64 * 1024
@@ -34,7 +35,7 @@ _ATTRIBUTE: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[AttributeName, Attrib
 
 
 class MarkdownLoader:
-    """Markdown as it is. Front matter is taken off: offsets count in the text that follows it."""
+    """Markdown as it is. Front matter is taken off: offsets count in the text that follows it. Form feeds end pages."""
 
     name = "markdown"
     media_types: Sequence[str] = ("text/markdown", "text/x-markdown")
@@ -46,7 +47,9 @@ class MarkdownLoader:
         text, title, attributes = take_front_matter(decode(content, charset))
         if not text.strip():
             raise EmptyContent("Nothing is left of the document but its front matter")
-        return LoadedText(text=text, headings=find_headings(text), title=title, attributes=attributes)
+        return LoadedText(
+            text=text, headings=find_headings(text), title=title, attributes=attributes, pages=find_pages(text)
+        )
 
 
 def take_front_matter(text: str) -> tuple[str, str, Attributes]:

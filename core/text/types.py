@@ -22,12 +22,14 @@ class LoadedText(Model):
         headings: in order of place.
         title: the document's own title, when it has one.
         attributes: what the document says of itself (front matter).
+        pages: where each page starts (code points); empty: the loader knows of none.
     """
 
     text: str
     headings: tuple[Heading, ...] = ()
     title: str = ""
     attributes: Attributes = {}
+    pages: tuple[int, ...] = ()
 
 
 class Span(NamedTuple):

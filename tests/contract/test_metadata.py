@@ -609,7 +609,9 @@ def test_chunks_are_written_over_read_with_their_documents_and_deleted(rows: Wor
             start_index=0,
             end_index=100,
             char_count=100,
+            page=2,
             attributes={"price": 0.1},
+            gap="\n \u3000",
         )
         for one in ids
     ]

@@ -12,6 +12,7 @@ from core.model.errors import EmptyContent, InvalidArgument, PayloadTooLarge
 from core.model.ids import MAX_CHUNKS, ChunkId, CollectionId, DocumentId
 from core.text.chunking import chunk_document
 from core.text.counting import CharsPerFour
+from core.text.loaders import TextLoader
 from core.text.markdown import MarkdownLoader
 from core.text.splitters import Splitters
 from core.text.types import LoadedText, Span, TokenCounter
@@ -106,6 +107,28 @@ def test_of_too_large_attributes_the_callers_and_the_documents_first_stay() -> N
     assert 56 * 1024 < len(json.dumps(chunk.attributes, ensure_ascii=False).encode()) <= 64 * 1024
 
 
+def test_a_chunk_knows_the_page_on_which_it_starts_where_form_feeds_end_pages() -> None:
+    for loader in (TextLoader(), MarkdownLoader()):
+        loaded = loader.load(b"one one one\n\n\ftwo two two\n\n\f\fand four", None)
+        assert [(chunk.text, chunk.page) for chunk in chunks_of(loaded, size=3)] == [
+            ("one one one", 1),
+            ("two two two", 2),
+            ("and four", 4),
+        ]
+    assert {chunk.page for chunk in chunks_of(GUIDE)} == {None}
+
+
+def test_what_a_split_leaves_out_between_two_chunks_is_kept_with_the_second_up_to_1024_characters() -> None:
+    def gaps(space: str, overlap: int = 0) -> list[str | None]:
+        loaded = LoadedText(text=f" first first{space}second second")
+        return [chunk.gap for chunk in chunks_of(loaded, size=4, overlap=overlap)]
+
+    assert gaps("\n\n") == [None, "\n\n"]
+    assert gaps(" " * 1024) == [None, " " * 1024]
+    assert gaps(" " * 1025) == [None, None], "not known, rather than wrong"
+    assert "gap" not in chunks_of(GUIDE)[1].model_dump()
+
+
 def test_without_a_source_there_is_no_origin() -> None:
     assert chunks_of(GUIDE, origin="")[0].origin is None
 
@@ -145,3 +168,19 @@ def test_every_chunk_is_the_text_at_its_offsets(text: str, size: int, name: str)
     for chunk in chunks_of(loaded, size=size, overlap=size // 4, splitter=Splitters().find(name)):
         assert chunk.text == loaded.text[chunk.start_index : chunk.end_index]
         assert chunk.context is not None
+
+
+@given(
+    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=400).filter(str.strip),
+    st.integers(2, 40),
+    st.sampled_from(["recursive", "markdown"]),
+)
+def test_chunks_and_what_is_between_them_join_to_the_text(text: str, size: int, name: str) -> None:
+    loaded = LoadedText(text=text)
+    first, *others = chunks_of(loaded, size=size, overlap=size // 4, splitter=Splitters().find(name))
+    joined, end = first.text, first.end_index
+    for chunk in others:
+        joined += (chunk.gap or "") + chunk.text[max(0, end - chunk.start_index) :]
+        end = chunk.end_index
+    assert joined == text[first.start_index : end]
+    assert joined.strip() == text.strip()
