@@ -30,11 +30,11 @@ TOP_K = 10
 QUESTIONS = 200
 WARM_UP = 20
 QUESTION_WORDS = 8
-PROMISED: dict[str, dict[str, dict[str, float]]] = {
-    "embedded": {"dynamodb": {"BatchGetItem": 2, "GetItem": 1}, "embedder": {"embed": 1}, "vectors": {"search": 1}}
-}
-PROMISED["opensearch"] = {**PROMISED["embedded"], "opensearch": {"_search": 1}}
+PROMISED = {"dynamodb": {"BatchGetItem": 2, "GetItem": 1}, "embedder": {"embed": 1}, "vectors": {"search": 1}}
 """Requests a retrieve, when nothing has to be refilled: one read of the collection, one search, two batch reads."""
+TIES = 0.1
+"""Searches that may take OpenSearch a second request: where ten hits cut through equal scores, since some texts here
+hold the same words."""
 
 
 @dataclass(frozen=True)
@@ -140,8 +140,15 @@ def main() -> None:
             rows = [row(bench, step, clients, questions(draw, QUESTIONS * given.rounds)) for clients in given.clients]
     shared = {"store": given.vectors, "strategy": "similarity", "chunks": chunks}
     rows = [{**shared, **one} for one in rows]
-    held = all(one["requests"] == PROMISED[given.vectors] for one in rows)
+    held = all(as_promised(one["requests"]) for one in rows)
     finish({**rows[0], "rows": rows}, held=held, quiet=given.json, show=partial(_show, rows))
+
+
+def as_promised(requests: dict[str, dict[str, float]]) -> bool:
+    """Whether a retrieve asks for no more than is promised."""
+    ours = {service: by for service, by in requests.items() if service != "opensearch"}
+    server = requests.get("opensearch", {"_search": 1})
+    return ours == PROMISED and server.keys() == {"_search"} and server["_search"] <= 1 + TIES
 
 
 def questions(draw: random.Random, count: int) -> list[str]:
