@@ -634,7 +634,7 @@ MUTANTS: tuple[Mutant, ...] = (
         (isolated,),
         (
             (_QUERIES + "_check_filter", "clauses[:1] == [_tenant_term(tenant)]", "True"),
-            (_QUERIES + "check_hit", "if source[TENANT] != tenant", "if False"),
+            (_QUERIES + "check_hit", "if source[TENANT] != tenant or", "if False and"),
             _ASTRAY,
         ),
         vectors="opensearch",
@@ -699,6 +699,11 @@ MUTANTS: tuple[Mutant, ...] = (
         vectors="opensearch",
     ),
 )
+
+
+def named(start: str, vectors: str) -> list[Mutant]:
+    """The mutants whose names begin so, of those that are tried on a vector store."""
+    return [one for one in MUTANTS if one.name.startswith(start) and vectors == (one.vectors or "embedded")]
 
 
 @dataclass(frozen=True)
