@@ -6,7 +6,17 @@ from typing import Any
 
 from core.model.query import RetrieveQuery
 from core.model.tenant import Tenant
-from tests.proofs import isolation, late_writers, operations, races, reconcile, redelivery, scripts
+from tests.proofs import (
+    interference,
+    isolation,
+    late_writers,
+    operations,
+    races,
+    ready,
+    reconcile,
+    redelivery,
+    scripts,
+)
 from tests.proofs.command import Options
 from tests.proofs.crash import try_operation
 from tests.proofs.harness import TENANT, World
@@ -110,6 +120,16 @@ def repaired(options: Options) -> Iterator[Tally]:
 def isolated(options: Options) -> Iterator[Tally]:
     """A few tenants that try to reach one another's things."""
     yield isolation.try_store(options, 12, 300, lambda line: None)[0]
+
+
+def readied(options: Options) -> Iterator[Tally]:
+    """A few pairs of ingest and retrieve."""
+    yield from (worker.tally for worker in ready.try_store(options, 64, lambda line: None))
+
+
+def beside(options: Options) -> Iterator[Tally]:
+    """Questions of a small tenant beside a larger one."""
+    yield from interference.try_store(options, 150, 40, 40, lambda line: None)
 
 
 EVERYTHING: tuple[Probe, ...] = (

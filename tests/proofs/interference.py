@@ -1,0 +1,316 @@
+"""Proof: no tenant's answers change with what another tenant keeps in the same index.
+
+One tenant asks the same questions again and again: before another tenant ingests ten thousand documents of the same
+words, some of them the same texts; meanwhile; afterwards; once the server has merged its segments; while the other
+tenant deletes them all; afterwards; and once the server has merged its segments again. Hits, order and scores have to
+stay the same to the last digit: by vectors and by terms, of the store alone and of each strategy of the engine.
+
+An approximate search cannot promise this. So the store has to say of itself that it is none.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from random import Random
+from threading import Event
+from typing import Any, TypeVar
+
+import urllib3
+
+from core.engine import Engine
+from core.metadata.dynamo import Table
+from core.model.collection import NewCollection
+from core.model.errors import Unavailable
+from core.model.filter import parse_filter
+from core.model.ids import CollectionId
+from core.model.ingest import IngestInput
+from core.model.page import PageRequest
+from core.model.query import RetrieveOptions, RetrieveQuery, Strategy
+from core.model.tenant import Tenant
+from core.parts import Parts
+from core.text.analysis import query_terms
+from core.text.loaders import Loaders
+from core.text.splitters import Splitters
+from core.vectors.types import TextQuery, VectorMatch, VectorQuery
+from tests.proofs.command import Options, Report, main
+from tests.proofs.harness import SETTINGS, TABLE, seeded
+from tests.proofs.judge import Problem
+from tests.proofs.tally import Tally, total
+from tests.support.clock import ManualClock
+from tests.support.dynamodb import LargeDynamoDB
+from tests.support.embedder import HashedEmbedder
+
+Item = TypeVar("Item")
+
+QUIET, LOUD = Tenant("quiet"), Tenant("loud")
+DOCUMENTS = 10_000
+"""Of the other tenant."""
+OWN = 300
+QUESTIONS = 200
+COLLECTIONS = 3
+AT_ONCE = 8
+ENDLESS = 1e9
+MERGE_S = 120.0
+WORDS = [f"word{number}" for number in range(400)]
+COMMON = [1 / (1 + rank) for rank in range(len(WORDS))]
+"""How often each word is said: as words are, by Zipf."""
+PHRASES = ("東京都庁の展望台", "Grüße aus München", "переход через дорогу")
+STRATEGIES = (Strategy.SIMILARITY, Strategy.MMR, Strategy.HYBRID)
+
+
+def some_text(chance: Random, words: int) -> str:
+    said = chance.choices(WORDS, COMMON, k=words)
+    if chance.random() < 0.1:
+        said.append(chance.choice(PHRASES))
+    return " ".join(said)
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question. ``ask`` answers with everything that could change, as text."""
+
+    name: str
+    ask: Callable[[], str]
+
+
+class Neighbours:
+    """Two tenants in one table and one vector store.
+
+    Attributes:
+        questions: of the quiet tenant.
+        answers: to them, before the other tenant had anything.
+    """
+
+    def __init__(self, options: Options, own: int, questions: int) -> None:
+        self._server = options.server if options.vectors == "opensearch" else ""
+        self._chance = seeded("interference", options.seed)
+        self.store = options.store()
+        self._embedder = HashedEmbedder()
+        self.engine = self._engine()
+        # Each text is there twice at least, so that scores are equal.
+        self._texts = [some_text(self._chance, self._chance.randint(3, 40)) for _ in range(own // 2)]
+        named = [NewCollection(name=f"notes {n}", chunk_size=16, chunk_overlap=0) for n in range(COLLECTIONS)]
+        self._collections = [self.engine.collections.create(QUIET, new).id for new in named]
+        _each(lambda number: self._ingest(QUIET, self._collections[number % COLLECTIONS], number, ""), range(own))
+        self.questions = [self._question(number) for number in range(questions)]
+        self.answers = [question.ask() for question in self.questions]
+
+    def _engine(self) -> Engine:
+        clock = ManualClock()
+        client: Any = LargeDynamoDB()
+        return Engine(
+            Parts(
+                settings=SETTINGS,
+                clock=clock,
+                table=Table(client, TABLE, clock),
+                loaders=Loaders(),
+                splitters=Splitters(),
+                embedders={self._embedder.space.model: self._embedder},
+                vectors=self.store,
+            )
+        )
+
+    def _ingest(self, tenant: Tenant, collection: CollectionId, number: int, more: str) -> None:
+        given = IngestInput(
+            collection_id=collection,
+            content=f"{self._texts[number % len(self._texts)]} {more}".encode(),
+            source_key=f"{number}.txt",
+            attributes={"year": 2000 + number % 20, "lang": "de" if number % 3 else "en"},
+        )
+        self.engine.ingest.ingest(tenant, given, ENDLESS)
+
+    # -- the other tenant --------------------------------------------------------------------------
+
+    def fill(self, documents: int) -> CollectionId:
+        """The other tenant ingests: texts of the first, and texts of its own of the same words."""
+        chance = self._chance
+        collection = self.engine.collections.create(LOUD, NewCollection(name="loud", chunk_size=128)).id
+        more = [some_text(chance, chance.randint(0, 20)) if number % 4 else "" for number in range(documents)]
+        _each(lambda number: self._ingest(LOUD, collection, number, more[number]), range(documents))
+        self._expect(collection, documents)
+        return collection
+
+    def empty(self, collection: CollectionId) -> None:
+        """The other tenant deletes all of it: its documents, most of them at the same time, then what is left."""
+        page = PageRequest(limit=100)
+        while (listed := self.engine.documents.list(LOUD, page, collection_id=collection)).next_page_token:
+            _each(partial(self.engine.documents.delete, LOUD), [document.id for document in listed.items])
+        while not self.engine.collections.delete(LOUD, collection, ENDLESS).complete:
+            pass
+        self._expect(collection, 0)
+
+    def _expect(self, collection: CollectionId, records: int) -> None:
+        there = self.store.matching(LOUD, self._embedder.space, [collection], None)
+        if there != records:
+            raise RuntimeError(f"the other tenant has {there} records, and is to have {records}")
+
+    def merge(self) -> None:
+        """A server merges all segments of an index into one, and drops what was deleted."""
+        if not self._server:
+            return
+        with urllib3.PoolManager(retries=False, timeout=MERGE_S) as http:
+            answer = http.request("POST", f"{self._server}/_forcemerge?max_num_segments=1")
+        if answer.status != 200:
+            raise Unavailable("the server does not merge")
+
+    # -- questions ---------------------------------------------------------------------------------
+
+    def _question(self, number: int) -> Question:
+        chance = self._chance
+        text = chance.choice([*self._texts[:20], some_text(chance, 2), some_text(chance, 6), *PHRASES])
+        within = chance.sample(self._collections, chance.randint(1, COLLECTIONS))
+        limit = chance.choice([1, 3, 10, 50])
+        asked = {"year": {"gte": chance.randrange(2000, 2020)}} if chance.random() < 0.3 else None
+        kind = number % (2 + len(STRATEGIES))
+        if kind < 2:
+            name, ask = self._of_store("vectors" if kind else "terms", text, within, limit, asked)
+        else:
+            name, ask = self._of_engine(STRATEGIES[kind - 2], text, within, limit, asked)
+        return Question(f"{name} of {text[:40]!r}, {limit}", ask)
+
+    def _of_store(
+        self, kind: str, text: str, within: list[CollectionId], limit: int, asked: dict[str, Any] | None
+    ) -> tuple[str, Callable[[], str]]:
+        parsed = None if asked is None else parse_filter(asked)
+        space = self._embedder.space
+        vectors = VectorQuery(self._embedder.embed([text]).vectors[0], within, limit, filter=parsed)
+        terms = TextQuery(query_terms(text), within, limit, filter=parsed)
+        if kind == "vectors":
+            return kind, lambda: _exact(self.store.search(QUIET, space, vectors))
+        return kind, lambda: _exact(self.store.search_text(QUIET, space, terms))
+
+    def _of_engine(
+        self, strategy: Strategy, text: str, within: list[CollectionId], limit: int, asked: dict[str, Any] | None
+    ) -> tuple[str, Callable[[], str]]:
+        query = RetrieveQuery(
+            query=text,
+            collections=within,
+            top_k=limit,
+            strategy=strategy,
+            filter=asked,
+            options=RetrieveOptions(explain=True),
+        )
+        return strategy, lambda: self.engine.retrieve(QUIET, query).model_dump_json()
+
+    def ask_all(self, when: str) -> Tally:
+        """Every question once."""
+        tally = Tally()
+        for number in range(len(self.questions)):
+            self._ask(number, when, tally)
+        return tally
+
+    def _ask(self, number: int, when: str, tally: Tally) -> None:
+        question, before = self.questions[number], self.answers[number]
+        answer = question.ask()
+        changed = [Problem("changed", _apart(before, answer))] if answer != before else []
+        tally.add(f"{question.name}, {when}", changed)
+
+    @contextmanager
+    def asking(self, when: str) -> Iterator[Tally]:
+        """One question after another for as long as the block runs."""
+        tally, over = Tally(), Event()
+
+        def ask() -> None:
+            while not over.is_set():
+                self._ask(tally.tried % len(self.questions), when, tally)
+
+        with ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(ask)
+            try:
+                yield tally
+            finally:
+                over.set()
+        asked.result()
+
+
+def _each(work: Callable[[Item], object], items: Sequence[Item]) -> None:
+    """Does work on every item, on some at once."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        for _ in pool.map(work, items):
+            pass
+
+
+def _exact(matches: list[VectorMatch]) -> str:
+    return " ".join(f"{match.chunk_id}:{match.score.hex()}" for match in matches)
+
+
+def _apart(before: str, after: str) -> str:
+    """Two answers from shortly before the first place where they differ."""
+    same = next(
+        (place for place, (one, other) in enumerate(zip(before, after, strict=False)) if one != other),
+        min(len(before), len(after)),
+    )
+    start = max(0, same - 60)
+    return f"was …{before[start : same + 60]}…, is …{after[start : same + 60]}…"
+
+
+def try_store(options: Options, documents: int, own: int, questions: int, tell: Callable[[str], None]) -> list[Tally]:
+    """The whole story on one store."""
+    world = Neighbours(options, own, questions)
+    try:
+        return list(_story(world, documents, lambda line: tell(f"{options.vectors}: {line}")))
+    finally:
+        world.store.close()
+
+
+def _story(world: Neighbours, documents: int, tell: Callable[[str], None]) -> Iterator[Tally]:
+    yield _promised(world)
+    yield world.ask_all("again")
+    tell("the other tenant ingests")
+    with world.asking("while the other ingests") as meanwhile:
+        collection = world.fill(documents)
+    yield meanwhile
+    yield world.ask_all("after the other has ingested")
+    world.merge()
+    yield world.ask_all("once its segments are merged")
+    tell("the other tenant deletes")
+    with world.asking("while the other deletes") as meanwhile:
+        world.empty(collection)
+    yield meanwhile
+    yield world.ask_all("after the other has deleted")
+    world.merge()
+    yield world.ask_all("once what it deleted is merged away")
+
+
+def _promised(world: Neighbours) -> Tally:
+    """Whether the store says that its answers are exact, and whether there are any."""
+    tally = Tally()
+    kind = world.engine.components().vector_store.type or ""
+    if "approximate" in kind:
+        tally.add(kind, [Problem("approximate", "its answers can change with what others have")])
+    empty = sum(not answer or '"hits":[]' in answer for answer in world.answers)
+    if 3 * empty > len(world.answers):
+        tally.add("answers", [Problem("empty", f"{empty} of {len(world.answers)} questions find nothing")])
+    return tally
+
+
+def prove(
+    options: Options,
+    tell: Callable[[str], None],
+    documents: int = DOCUMENTS,
+    own: int = OWN,
+    questions: int = QUESTIONS,
+) -> Report:
+    """So many documents of another tenant on each store that was asked for."""
+    stores = options.of_each_store()
+    documents *= options.rounds
+    whole = total([tally for one in stores for tally in try_store(one, documents, own, questions, tell)])
+    return {
+        "queries": whole.tried,
+        "changed_answers": whole.problems["changed"],
+        "approximate": whole.problems["approximate"],
+        "empty": whole.problems["empty"],
+        "documents": documents,
+        "stores": [one.vectors for one in stores],
+        "broken": whole.broken,
+    }
+
+
+def held(report: Report) -> bool:
+    return not any(report[name] for name in ("changed_answers", "approximate", "empty"))
+
+
+if __name__ == "__main__":
+    main("interference", prove, held=held, every_store=True)
