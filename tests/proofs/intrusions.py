@@ -23,7 +23,8 @@ from core.model.ingest import IngestInput
 from core.model.page import PageRequest
 from core.model.query import RetrieveQuery
 from core.model.tenant import Tenant
-from core.vectors.types import VectorQuery, VectorRecord, VectorStore
+from core.text.analysis import query_terms
+from core.vectors.types import TextQuery, VectorQuery, VectorRecord, VectorStore
 from tests.api.gateway import Api
 from tests.proofs.residents import ENDLESS, Things, described, marks
 from tests.support.embedder import HashedEmbedder
@@ -190,6 +191,8 @@ def _question(things: Things, chance: Random) -> dict[str, Any]:
     }
     if chance.random() < 0.4:
         body["collections"] = [things.collection]
+    if chance.random() < 0.5:
+        body["strategy"] = chance.choice(["similarity", "mmr", "hybrid"])
     if chance.random() < 0.5:
         body["filter"] = _filter(things, chance)
     if chance.random() < 0.2:
@@ -390,9 +393,13 @@ def store_reads(door: Door, things: Things, chance: Random) -> Answer:
     def search() -> Any:
         return store.search(tenant, space, VectorQuery(vector, [collection()], limit, filter=parsed()))
 
+    def search_text() -> Any:
+        terms = query_terms(f"{things.words} {things.value} one")
+        return store.search_text(tenant, space, TextQuery(terms, [collection()], limit, filter=parsed()))
+
     calls: list[Callable[[], Any]] = [
         search,
-        search,
+        search_text,
         lambda: store.present(tenant, space, [ChunkId(things.chunk)]),
         lambda: store.scan(tenant, space, collection(), None, 10),
         lambda: store.matching(tenant, space, [collection()], parsed()),

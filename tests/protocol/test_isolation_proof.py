@@ -4,6 +4,7 @@ import pytest
 
 from tests.proofs import isolation, mutants
 from tests.proofs.command import Options, hush
+from tests.proofs.mutation import Mutant
 from tests.support.opensearch import ON_OPENSEARCH
 
 TENANTS = 25
@@ -12,12 +13,6 @@ TENANTS = 25
 @pytest.fixture(autouse=True)
 def quiet() -> None:
     hush()
-
-
-def names(vectors: str) -> list[str]:
-    """The mutants of isolation that are tried on a vector store."""
-    tried = [one for one in mutants.MUTANTS if one.name.startswith("isolation")]
-    return [one.name for one in tried if vectors == (one.vectors or "embedded")]
 
 
 def test_no_tenant_hears_of_another_or_changes_anything_of_another() -> None:
@@ -32,14 +27,12 @@ def test_nor_do_tenants_who_share_an_index_of_OpenSearch(opensearch: str) -> Non
     assert isolation.held(report), report
 
 
-@pytest.mark.parametrize("name", names("embedded"))
-def test_a_protection_switched_off_turns_the_proof_red(name: str) -> None:
-    (mutant,) = [one for one in mutants.MUTANTS if one.name == name]
+@pytest.mark.parametrize("mutant", mutants.named("isolation", "embedded"), ids=lambda one: one.name)
+def test_a_protection_switched_off_turns_the_proof_red(mutant: Mutant) -> None:
     assert mutants.try_mutant(mutant, Options(), probes=()).seen
 
 
 @ON_OPENSEARCH
-@pytest.mark.parametrize("name", names("opensearch"))
-def test_a_protection_of_OpenSearch_switched_off_turns_the_proof_red(name: str, opensearch: str) -> None:
-    (mutant,) = [one for one in mutants.MUTANTS if one.name == name]
+@pytest.mark.parametrize("mutant", mutants.named("isolation", "opensearch"), ids=lambda one: one.name)
+def test_a_protection_of_OpenSearch_switched_off_turns_the_proof_red(mutant: Mutant, opensearch: str) -> None:
     assert mutants.try_mutant(mutant, Options(vectors="opensearch", server=opensearch), probes=()).seen
