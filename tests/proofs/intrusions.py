@@ -45,6 +45,7 @@ class Door:
     """The ways in for one tenant.
 
     Attributes:
+        own: the tenant's own things, to stand beside another's in one call.
         sent: marks that its calls have named so far.
     """
 
@@ -52,6 +53,7 @@ class Door:
     store: VectorStore
     embedder: HashedEmbedder
     tenant: Tenant
+    own: Things
     sent: set[str] = field(default_factory=set)
 
     @property
@@ -193,6 +195,7 @@ def _question(things: Things, chance: Random) -> dict[str, Any]:
         body["collections"] = [things.collection]
     if chance.random() < 0.5:
         body["strategy"] = chance.choice(["similarity", "mmr", "hybrid"])
+        body["options"] = {"explain": chance.random() < 0.5}
     if chance.random() < 0.5:
         body["filter"] = _filter(things, chance)
     if chance.random() < 0.2:
@@ -277,13 +280,17 @@ def list_chunks(door: Door, things: Things, chance: Random) -> Answer:
 
 def ask(door: Door, things: Things, chance: Random) -> Answer:
     body = _question(things, chance)
+    if "collections" in body and chance.random() < 0.3:
+        body["collections"].insert(chance.randrange(2), door.own.collection)
     if chance.random() < 0.1:
         body["tenant"] = things.tenant
     return door.http("POST", chance.choice(["/v1/retrieve", "/v1/compare"]), body, headers=_headers(things, chance))
 
 
 def assemble(door: Door, things: Things, chance: Random) -> Answer:
-    refs = [{"chunk_id": things.chunk}] * chance.randrange(1, 3)
+    refs = [{"chunk_id": things.chunk}]
+    if chance.random() < 0.5:
+        refs.insert(chance.randrange(2), {"chunk_id": door.own.chunk})
     return door.http("POST", "/v1/assemble", {"refs": refs, "max_tokens": 1000})
 
 

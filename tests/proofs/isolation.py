@@ -116,7 +116,7 @@ class City:
         return self.owners.get(ChunkId(mark).document_id if mark.startswith("chk_") else mark)
 
     def door(self, resident: Resident) -> Door:
-        return Door(self.engine, self.store, self.embedder, resident.tenant)
+        return Door(self.engine, self.store, self.embedder, resident.tenant, resident.things)
 
     def foreign(self, resident: Resident, answer: Answer, sent: set[str]) -> list[str]:
         """What an answer says of others that the asker has not said itself."""
