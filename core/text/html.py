@@ -1,7 +1,6 @@
 """HTML, read as Markdown."""
 
 import re
-from collections.abc import Sequence
 from typing import Any
 
 from bs4 import BeautifulSoup, Tag
@@ -41,32 +40,28 @@ _ENDS: dict[str, tuple[set[str], set[str]]] = {
 }
 
 
-class HtmlLoader:
-    """HTML as Markdown with ATX headings. What is not shown (scripts, styles) and navigation are left out;
-    of an image its alternative text remains."""
+def load_page(content: bytes, charset: str | None) -> LoadedText:
+    """A page as Markdown.
 
-    name = "html"
-    media_types: Sequence[str] = ("text/html", "application/xhtml+xml")
-
-    def check(self, content: bytes, charset: str | None) -> None:
-        _decode(content, charset)
-
-    def load(self, content: bytes, charset: str | None) -> LoadedText:
-        try:
-            soup = _Soup(_DOCTYPE + _terminated(_decode(content, charset)), "html.parser")
-            title = " ".join(soup.title.get_text().split())[:MAX_TITLE] if soup.title else ""
-            _simplify(soup)
-            text = _CONVERTER.process_tag(soup)
-        except ParserRejectedMarkup as error:
-            raise UnsupportedMediaType("The content is not HTML that can be read") from error
-        except RecursionError as error:
-            raise _too_deep() from error
-        if not text.strip():
-            raise EmptyContent("Nothing is left of the page but what is not shown")
-        return LoadedText(text=text, headings=find_headings(text), title=title)
+    Raises:
+        UnsupportedMediaType: it cannot be read as HTML, or is nested too deep.
+        EmptyContent: nothing of it is shown.
+    """
+    try:
+        soup = _Soup(_DOCTYPE + _terminated(decode_page(content, charset)), "html.parser")
+        title = " ".join(soup.title.get_text().split())[:MAX_TITLE] if soup.title else ""
+        _simplify(soup)
+        text = _CONVERTER.process_tag(soup)
+    except ParserRejectedMarkup as error:
+        raise UnsupportedMediaType("The content is not HTML that can be read") from error
+    except RecursionError as error:
+        raise _too_deep() from error
+    if not text.strip():
+        raise EmptyContent("Nothing is left of the page but what is not shown")
+    return LoadedText(text=text, headings=find_headings(text), title=title)
 
 
-def _decode(content: bytes, charset: str | None) -> str:
+def decode_page(content: bytes, charset: str | None) -> str:
     """By the charset that the caller declares, else by the page's own."""
     declared = charset or EncodingDetector.find_declared_encoding(content, is_html=True)
     if declared and declared.lower().startswith("utf-16") and not charset:

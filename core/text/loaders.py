@@ -7,7 +7,6 @@ from pathlib import PurePosixPath
 from core.model.component import Component
 from core.model.errors import UnsupportedMediaType
 from core.text.decoding import decode
-from core.text.html import HtmlLoader
 from core.text.markdown import MarkdownLoader
 from core.text.pages import find_pages
 from core.text.types import LoadedText, Loader
@@ -44,6 +43,24 @@ class TextLoader:
     def load(self, content: bytes, charset: str | None) -> LoadedText:
         text = decode(content, charset)
         return LoadedText(text=text, pages=find_pages(text))
+
+
+class HtmlLoader:
+    """HTML as Markdown with ATX headings. What is not shown (scripts, styles) and navigation are left out;
+    of an image its alternative text remains."""
+
+    name = "html"
+    media_types: Sequence[str] = ("text/html", "application/xhtml+xml")
+
+    def check(self, content: bytes, charset: str | None) -> None:
+        from core.text.html import decode_page  # noqa: PLC0415 - slow to import, and most functions read no page
+
+        decode_page(content, charset)
+
+    def load(self, content: bytes, charset: str | None) -> LoadedText:
+        from core.text.html import load_page  # noqa: PLC0415 - as above
+
+        return load_page(content, charset)
 
 
 class Loaders:

@@ -3,7 +3,8 @@
 import pytest
 
 from core.model.errors import EmptyContent, UnsupportedMediaType
-from core.text.html import MAX_DEPTH, HtmlLoader
+from core.text.html import MAX_DEPTH
+from core.text.loaders import HtmlLoader
 from core.text.types import LoadedText
 
 
