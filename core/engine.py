@@ -9,15 +9,15 @@ from core.catalog.documents import DocumentService
 from core.ingest.ingest import IngestService
 from core.ingest.uploads import UploadService
 from core.model.component import Component, Components, Health, TenantFilter
-from core.model.context import AssembledContext, AssembledRefs, ChunkRef
-from core.model.hit import CompareResult, Hit, RetrieveResult
+from core.model.context import AssembledContext, AssembleOptions, ChunkRef
+from core.model.hit import AssembledRefs, CompareResult, Hit, RetrieveResult
 from core.model.query import RetrieveQuery, ScoreKind, Strategy
 from core.model.tenant import Tenant
 from core.parts import Parts
 from core.recovery.reconcile import ReconcileService
 from core.recovery.reindex import ReindexService
 from core.recovery.sweep import RecoveryService
-from core.retrieval.assemble import assemble, assemble_refs
+from core.retrieval.assemble import assemble, assemble_refs, find_counter
 from core.retrieval.compare import compare
 from core.retrieval.retrieve import retrieve
 
@@ -46,21 +46,30 @@ class Engine:
         self.reconcile = ReconcileService(parts)
         self.recovery = RecoveryService(parts, self.reindex, self.reconcile)
 
-    def retrieve(self, tenant: Tenant, query: RetrieveQuery) -> RetrieveResult:
-        """The chunks that answer a question best, as `core.retrieval.retrieve.retrieve`."""
-        return retrieve(self._parts, tenant, query)
+    def retrieve(
+        self, tenant: Tenant, query: RetrieveQuery, assembled: AssembleOptions | None = None
+    ) -> RetrieveResult:
+        """The chunks that answer a question best, as `core.retrieval.retrieve.retrieve`; with a context of them, as
+        `core.retrieval.assemble.assemble`, where ``assembled`` says how."""
+        if assembled is None:
+            return retrieve(self._parts, tenant, query)
+        find_counter(self._parts, assembled.token_counter)  # refused before anything is embedded
+        result = retrieve(self._parts, tenant, query)
+        return result.model_copy(update={"context": self.assemble(tenant, result.hits, assembled)})
 
     def compare(self, tenant: Tenant, query: RetrieveQuery) -> CompareResult:
         """The final ranking beside the raw vector ranking, as `core.retrieval.compare.compare`."""
         return compare(self._parts, tenant, query)
 
-    def assemble(self, hits: Sequence[Hit], max_tokens: int = 0) -> AssembledContext:
+    def assemble(self, tenant: Tenant, hits: Sequence[Hit], options: AssembleOptions | None = None) -> AssembledContext:
         """A context of hits, as `core.retrieval.assemble.assemble`."""
-        return assemble(hits, max_tokens)
+        return assemble(self._parts, tenant, hits, options or AssembleOptions())
 
-    def assemble_refs(self, tenant: Tenant, refs: Sequence[ChunkRef], max_tokens: int = 0) -> AssembledRefs:
+    def assemble_refs(
+        self, tenant: Tenant, refs: Sequence[ChunkRef], options: AssembleOptions | None = None
+    ) -> AssembledRefs:
         """A context of chunks named by an earlier ranking, as `core.retrieval.assemble.assemble_refs`."""
-        return assemble_refs(self._parts, tenant, refs, max_tokens)
+        return assemble_refs(self._parts, tenant, refs, options or AssembleOptions())
 
     def components(self) -> Components:
         """What this engine runs. A stage that is not configured says so."""

@@ -107,6 +107,37 @@ PROBLEM = {
 }
 
 
+QUESTION = {
+    "query": "What holds the warp threads?",
+    "collections": [COLLECTION_ID],
+    "top_k": 5,
+    "min_score": 0.2,
+    "filter": {"year": {"gte": 2020}, "lang": {"in": ["en", "de"]}},
+}
+CONTEXT = {
+    "context": "Relevant context:\n\n[1] A loom holds the warp threads under tension.",
+    "total_tokens": 17,
+    "max_tokens": 2000,
+    "included": [0],
+    "first_excluded": -1,
+    "token_counter": "chars/4",
+    "citations": [
+        {
+            "marker": 1,
+            "chunk_id": CHUNK_ID,
+            "chunk_ids": [CHUNK_ID],
+            "document_id": DOCUMENT_ID,
+            "source": "https://example.org/looms.md",
+            "title": "Looms",
+            "context": "Looms",
+            "page": None,
+            "start_index": 9,
+            "end_index": 53,
+        }
+    ],
+}
+
+
 def _stage(name: str, kind: str, **more: Any) -> dict[str, Any]:
     return {"name": name, "type": kind, "configured": True, "content_types": [], "dimensions": 0, **more}
 
@@ -164,14 +195,15 @@ EXAMPLES: dict[str, Any] = {
     "Chunk": CHUNK,
     "ListAnswer_Chunk_": _page(CHUNK),
     "LineageChain": {"chunks": [CHUNK_ID], "document": HIT["document"]},
-    "RetrieveBody": {
-        "query": "What holds the warp threads?",
-        "collections": [COLLECTION_ID],
-        "top_k": 5,
-        "min_score": 0.2,
-        "filter": {"year": {"gte": 2020}, "lang": {"in": ["en", "de"]}},
+    "QuestionBody": QUESTION,
+    "RetrieveBody": {**QUESTION, "assemble": {"max_tokens": 2000, "token_counter": "chars/4", "expand": 1}},
+    "RetrieveResult": {
+        "hits": [HIT],
+        "score": "cosine",
+        "strategy": "similarity",
+        "reason": REASON,
+        "context": CONTEXT,
     },
-    "RetrieveResult": {"hits": [HIT], "score": "cosine", "strategy": "similarity", "reason": REASON},
     "CompareResult": {
         "hits": [{**HIT, "vector_rank": 1, "vector_score": 0.8123}],
         "left_out": [],
@@ -186,28 +218,14 @@ EXAMPLES: dict[str, Any] = {
         "vector_ms": 4.2,
         "reason": REASON,
     },
-    "AssembleBody": {"refs": [{"chunk_id": CHUNK_ID}], "max_tokens": 2000},
+    "AssembleBody": {
+        "refs": [{"chunk_id": CHUNK_ID}],
+        "max_tokens": 2000,
+        "token_counter": "chars/4",
+        "expand": 1,
+    },
     "AssembledRefs": {
-        "context": {
-            "context": "Relevant context:\n\n[1] A loom holds the warp threads under tension.",
-            "total_tokens": 17,
-            "max_tokens": 2000,
-            "included": [0],
-            "first_excluded": -1,
-            "token_counter": "chars/4",
-            "citations": [
-                {
-                    "marker": 1,
-                    "chunk_id": CHUNK_ID,
-                    "document_id": DOCUMENT_ID,
-                    "source": "https://example.org/looms.md",
-                    "title": "Looms",
-                    "context": "Looms",
-                    "start_index": 9,
-                    "end_index": 53,
-                }
-            ],
-        },
+        "context": CONTEXT,
         "hits": [HIT],
     },
     "Components": {

@@ -33,10 +33,16 @@ def fit_page(limit: int, request: PageRequest, fetch: Callable[[PageRequest], Pa
 
 
 def fit_retrieval(limit: int, result: RetrieveResult) -> RetrieveResult:
-    """The hits that fit into ``limit`` bytes, best first."""
+    """The hits that fit into ``limit`` bytes, best first. A context stays whole: its citations say where it is from.
+
+    Raises:
+        PayloadTooLarge: the context alone does not fit.
+    """
     if answer_size(result) <= limit:
         return result
     empty = result.model_copy(update={"hits": [], "reason": _cut_reason(len(result.hits))})
+    if result.context is not None:
+        refuse_too_large(limit, empty)
     hits, _ = _take(result.hits, limit - answer_size(empty))
     return empty.model_copy(update={"hits": hits})
 

@@ -12,7 +12,7 @@ from core.http.problem import Problem, invalid_input
 from core.model.base import Model
 from core.model.chunk import Attributes
 from core.model.collection import Metadata
-from core.model.context import ChunkRef
+from core.model.context import AssembleOptions, ChunkRef
 from core.model.document import (
     DocumentState,
     Source,
@@ -194,7 +194,7 @@ class BatchAnswer(Model):
     results: list[BatchSuccess | BatchFailure]
 
 
-class RetrieveBody(Model):
+class QuestionBody(Model):
     """A question."""
 
     query: str = Field(min_length=1, max_length=8192)
@@ -222,8 +222,13 @@ class RetrieveBody(Model):
         )
 
 
-class AssembleBody(Model):
-    """Chunks to make a cited context of, in this order."""
+class RetrieveBody(QuestionBody):
+    """A question, and how a context is made of its hits."""
+
+    assemble: AssembleOptions | None = Field(default=None, description="Absent: no context is made")
+
+
+class AssembleBody(AssembleOptions):
+    """Chunks to make a cited context of, in this order. One that is named again stands in the context once."""
 
     refs: list[ChunkRef] = Field(min_length=1, max_length=100)
-    max_tokens: StrictInt = Field(default=0, le=10_000_000, description="0 or less: 4096")

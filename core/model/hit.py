@@ -6,6 +6,7 @@ from pydantic import Field
 
 from core.model.base import Model
 from core.model.chunk import Chunk
+from core.model.context import AssembledContext
 from core.model.document import DocumentSummary
 from core.model.ids import ChunkId
 from core.model.query import RetrieveOptions, ScoreKind, Strategy
@@ -129,6 +130,8 @@ class RetrieveResult(Model):
             fused by rank, and the score kind is ``rrf``.
         reason: why there are fewer than top_k hits; null when there are not.
         fallback: null unless a stage failed.
+        context: of the hits, when it is asked for. Its positions count all hits that were found, where an answer that
+            grows too large leaves some out.
     """
 
     hits: list[Hit]
@@ -138,6 +141,14 @@ class RetrieveResult(Model):
     models: list[str]
     reason: Reason | None = None
     fallback: Fallback | None = None
+    context: AssembledContext | None = Field(default=None, exclude_if=lambda context: context is None)
+
+
+class AssembledRefs(Model):
+    """A context and the hits it was built from."""
+
+    context: AssembledContext
+    hits: list[Hit]
 
 
 class MoveCode(StrEnum):

@@ -1,6 +1,6 @@
 """Retrieve: a question in, ranked chunks out, and why there are not more."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -53,22 +53,23 @@ def retrieve(parts: Parts, tenant: Tenant, query: RetrieveQuery) -> RetrieveResu
         found = find(parts, tenant, scope, scope.depth, lambda matches: choose(parts, scope, matches))
         order, scores = found.chosen.order, dict(found.chosen.order.scored)
         read = [match for match in found.chosen.wanted if match.chunk_id in found.bodies]
+        hits = [
+            hit(
+                place,
+                scores[match.chunk_id],
+                match,
+                found.bodies[match.chunk_id],
+                order.signals[match.chunk_id] if scope.options.explain else None,
+            )
+            for place, match in enumerate(read, start=1)
+        ]
         return RetrieveResult(
-            hits=[
-                hit(
-                    place,
-                    scores[match.chunk_id],
-                    match,
-                    found.bodies[match.chunk_id],
-                    order.signals[match.chunk_id] if scope.options.explain else None,
-                )
-                for place, match in enumerate(read, start=1)
-            ],
+            hits=hits,
             score=order.kind,
             strategy=scope.strategy,
             options=scope.options,
             models=scope.models,
-            reason=reason_of(parts, tenant, scope, order, len(read), bounded=found.bounded),
+            reason=reason_of(parts, tenant, scope, order, hits, bounded=found.bounded),
             fallback=order.fallback,
         )
 

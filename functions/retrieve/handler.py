@@ -5,9 +5,8 @@ from core.http.app import create_app, lambda_handler
 from core.http.dependencies import CurrentEngine, CurrentTenant
 from core.http.limits import fit_retrieval, refuse_too_large
 from core.http.schemas import AssembleBody, RetrieveBody
-from core.model.context import AssembledRefs
 from core.model.errors import CollectionNotFound, PayloadTooLarge, StaleRanking, UnsupportedMediaType
-from core.model.hit import RetrieveResult
+from core.model.hit import AssembledRefs, RetrieveResult
 
 app = create_app("Weft retrieve")
 
@@ -18,14 +17,14 @@ app = create_app("Weft retrieve")
     responses=problems(CollectionNotFound, PayloadTooLarge, UnsupportedMediaType),
 )
 async def retrieve(body: RetrieveBody, engine: CurrentEngine, tenant: CurrentTenant) -> RetrieveResult:
-    """The chunks nearest to a question. An answer with fewer than top_k hits says why."""
-    return fit_retrieval(engine.settings.answer_bytes, engine.retrieve(tenant, body.to_query()))
+    """The chunks nearest to a question, and a cited context of them. An answer with fewer than top_k hits says why."""
+    return fit_retrieval(engine.settings.answer_bytes, engine.retrieve(tenant, body.to_query(), body.assemble))
 
 
 @app.post("/v1/assemble", tags=["retrieve"], responses=problems(StaleRanking, PayloadTooLarge, UnsupportedMediaType))
 async def assemble(body: AssembleBody, engine: CurrentEngine, tenant: CurrentTenant) -> AssembledRefs:
     """A context within a token budget, with a citation for each marker. Nothing is embedded."""
-    answer = engine.assemble_refs(tenant, body.refs, body.max_tokens)
+    answer = engine.assemble_refs(tenant, body.refs, body)
     return refuse_too_large(engine.settings.answer_bytes, answer)
 
 

@@ -136,6 +136,19 @@ def test_a_question_gets_the_hits_that_fit(api: Api, world: World) -> None:
     assert (answer.json["reason"]["code"], answer.json["reason"]["found"]) == ("answer_too_large", len(documents))
 
 
+def test_a_context_stays_whole_while_hits_are_cut(api: Api, world: World) -> None:
+    _large(api, world, 4)
+    answer = api.post("/v1/retrieve", {"query": "織", "top_k": 4, "assemble": {"max_tokens": 1000}})
+    assert len(json.dumps(answer.text)) <= 64 * 1024
+    assert 0 < len(answer.json["hits"]) < 4
+    assert answer.json["reason"]["code"] == "answer_too_large"
+    context = answer.json["context"]
+    assert [one["marker"] for one in context["citations"]] == list(range(1, len(context["included"]) + 1))
+    whole = {"query": "織", "top_k": 4, "assemble": {"max_tokens": 1_000_000}}
+    refused = api.post("/v1/retrieve", whole)
+    assert (refused.status, refused.json["code"]) == (413, "payload_too_large")
+
+
 def test_a_context_that_does_not_fit_is_refused(api: Api, world: World) -> None:
     _, documents = _large(api, world, 4)
     refs = [

@@ -238,9 +238,38 @@ BAD_QUERIES = [
     ({"query": "a", "filter": "year > 2024"}, "filter"),
     ({"query": "a", "filters": {"year": 2024}}, "filters"),
     ({"query": "a", "options": {}}, "options"),
-    ({"query": "a", "assemble": {}}, "assemble"),
     ({"query": "a", "tenant": "other"}, "tenant"),
 ]
+
+
+BAD_ASSEMBLIES: list[tuple[str, Any]] = [
+    ("expand", -1),
+    ("expand", 11),
+    ("expand", "1"),
+    ("expand", True),
+    ("expand", 1.5),
+    ("max_tokens", 10_000_001),
+    ("max_tokens", None),
+    ("token_counter", "x"),
+    ("token_counter", ""),
+    ("token_counter", "x" * 257),
+    ("token_counter", ["chars/4"]),
+    ("tokens", 10),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), [*BAD_ASSEMBLIES, ("refs", [])])
+def test_a_wrong_assembly_of_hits_is_refused_before_anything_is_embedded(
+    api: Api, hashed: HashedEmbedder, name: str, value: Any
+) -> None:
+    answer = api.post("/v1/retrieve", {"query": "a", "assemble": {name: value}})
+    assert answer.json["field"] in (name, f"assemble.{name}")
+    refused(answer, 400, "invalid_argument", answer.json["field"])
+    assert hashed.calls == 0
+
+
+def test_a_comparison_makes_no_context(api: Api) -> None:
+    refused(api.post("/v1/compare", {"query": "a", "assemble": {}}), 400, "invalid_argument", "assemble")
 
 
 @pytest.mark.parametrize("path", ["/v1/retrieve", "/v1/compare"])
@@ -269,8 +298,8 @@ def test_an_infinite_min_score_is_refused(api: Api, path: str) -> None:
         ({"refs": [{"chunk_id": "x"}]}, "refs.0.chunk_id"),
         ({"refs": [{"chunk_id": MISSING_CHUNK, "text": "x"}]}, "refs.0.text"),
         ({"refs": [{"chunk_id": MISSING_CHUNK}], "max_tokens": "10"}, "max_tokens"),
-        ({"refs": [{"chunk_id": MISSING_CHUNK}], "expand": 1}, "expand"),
-        ({"refs": [{"chunk_id": MISSING_CHUNK}], "token_counter": "x"}, "token_counter"),
+        ({"refs": [{"chunk_id": MISSING_CHUNK}] * 10_000}, "refs"),
+        *[({"refs": [{"chunk_id": MISSING_CHUNK}], name: value}, name) for name, value in BAD_ASSEMBLIES],
     ],
 )
 def test_a_wrong_assembly_is_refused(api: Api, body: dict[str, Any], field: str) -> None:

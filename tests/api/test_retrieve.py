@@ -115,6 +115,33 @@ def test_a_budget_that_nothing_fits_gives_an_empty_context(api: Api, filled: str
     assert (answer["context"]["context"], answer["context"]["total_tokens"]) == ("", 0)
 
 
+def test_one_call_answers_with_hits_and_a_context_of_them(api: Api, filled: str) -> None:
+    asked = {"query": "loom warp", "top_k": 2, "assemble": {"max_tokens": 30, "token_counter": "words", "expand": 1}}
+    answer = api.post("/v1/retrieve", asked)
+    assert answer.status == 200, answer.text
+    hits, context = answer.json["hits"], answer.json["context"]
+    assert context["context"].startswith(f"Relevant context:\n\n[1] {TEXTS[0]}\n\n---\n\n[2] ")
+    assert (context["token_counter"], context["max_tokens"], context["included"]) == ("words", 30, [0, 1])
+    assert context["total_tokens"] == len(context["context"].split())
+    assert [one["chunk_id"] for one in context["citations"]] == [hit["chunk"]["id"] for hit in hits]
+    assert all("gap" not in hit["chunk"] for hit in hits)
+    assert "context" not in api.post("/v1/retrieve", {"query": "loom warp"}).json
+
+
+def test_a_citation_names_the_page_the_heading_and_the_place(api: Api, collection: str) -> None:
+    text = "# Looms\n\nThe first page.\n\f\n# Yarn\n\nThe second page."
+    body = {"content": text, "source_type": "text/markdown", "title": "Weaving"}
+    made = api.post(
+        "/v1/collections", {"name": "pages", "chunk_strategy": "markdown", "chunk_size": 5, "chunk_overlap": 0}
+    )
+    assert api.post(f"/v1/collections/{made.json['id']}/documents", body).status == 201
+    answer = api.post("/v1/retrieve", {"query": "second page Yarn", "top_k": 1, "assemble": {}}).json
+    [citation] = answer["context"]["citations"]
+    assert (citation["page"], citation["context"], citation["title"]) == (2, "Yarn", "Weaving")
+    assert answer["hits"][0]["chunk"]["page"] == 2
+    assert answer["context"]["context"].endswith(text[citation["start_index"] : citation["end_index"]])
+
+
 def test_a_gone_or_foreign_chunk_makes_the_ranking_stale(api: Api, filled: str) -> None:
     [hit] = api.post("/v1/retrieve", {"query": "loom", "top_k": 1}).json["hits"]
     missing = api.post("/v1/assemble", {"refs": [{"chunk_id": hit["chunk"]["id"]}, {"chunk_id": MISSING_CHUNK}]})

@@ -105,7 +105,7 @@ def test_it_reads_as_not_found_to_everyone_as_soon_as_its_delete_has_begun(world
         with pytest.raises(ChunkNotFound):
             call()
     with pytest.raises(StaleRanking):
-        engine.assemble_refs(ACME, [ChunkRef(chunk_id=chunk.id)], 0)
+        engine.assemble_refs(ACME, [ChunkRef(chunk_id=chunk.id)])
     assert engine.collections.list(ACME, ALL).items == []
     assert (engine.collections.count(ACME), engine.documents.count(ACME)) == (0, 0)
     assert engine.documents.list(ACME, ALL).items == []

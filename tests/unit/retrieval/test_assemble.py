@@ -1,5 +1,6 @@
 """Assemble: a context of hits within a budget, with a citation for every marker."""
 
+import re
 from typing import Any
 
 import pytest
@@ -7,13 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.model.chunk import Chunk
-from core.model.context import AssembledContext, ChunkRef
+from core.model.collection import Collection
+from core.model.context import AssembledContext, AssembleOptions, ChunkRef
 from core.model.document import DocumentSummary
 from core.model.errors import InvalidArgument, StaleRanking
 from core.model.hit import Hit
-from core.model.ids import ChunkId, DocumentId
+from core.model.ids import ChunkId, CollectionId, DocumentId
 from core.model.query import RetrieveQuery
-from core.retrieval.assemble import assemble
+from core.retrieval.assemble import build_context
+from core.text.chunking import chunk_document
+from core.text.counting import CharsPerFour
+from core.text.splitters import Splitters
+from core.text.types import LoadedText, TokenCounter
 from tests.support.embedder import WordCounter
 from tests.support.engines import ACME, GLOBEX, World
 from tests.support.meddling import Recorder, die
@@ -30,6 +36,10 @@ def hit(text: str, index: int = 0, *, known: bool = True, **fields: object) -> H
         id=DOCUMENT, title="Guide", source="https://example.org", source_key="g", source_type="text/plain", metadata={}
     )
     return Hit(rank=index + 1, score=0.5, hydrated=True, chunk=chunk, document=document)
+
+
+def assemble(hits: list[Hit], max_tokens: int = 0, counter: TokenCounter | None = None) -> AssembledContext:
+    return build_context(hits, max_tokens, counter or CharsPerFour())
 
 
 def tokens(text: str) -> int:
@@ -79,15 +89,17 @@ def test_the_budget_holds_for_header_and_markers_to_the_last_token() -> None:
 
 
 def test_every_marker_has_its_citation() -> None:
-    made = assemble([hit("x" * 9000, 0), hit("b", 1, context="Guide > Setup")], 50)
+    made = assemble([hit("x" * 9000, 0), hit("b", 1, context="Guide > Setup", page=3)], 50)
     (citation,) = made.citations
     assert citation.model_dump() == {
         "marker": 1,
         "chunk_id": ChunkId.of(DOCUMENT, 1, 1),
+        "chunk_ids": [ChunkId.of(DOCUMENT, 1, 1)],
         "document_id": DOCUMENT,
         "source": "https://example.org",
         "title": "Guide",
         "context": "Guide > Setup",
+        "page": 3,
         "start_index": 1,
         "end_index": 2,
     }
@@ -97,9 +109,11 @@ def test_a_source_that_is_not_said_is_cited_by_its_key_and_an_orphan_by_its_chun
     one = hit("a")
     assert one.document is not None
     keyed = one.model_copy(update={"document": one.document.model_copy(update={"source": ""})})
-    orphan = one.model_copy(update={"document": None})
+    orphan = hit("b", 1).model_copy(update={"document": None, "orphaned": True})
     assert [citation.source for citation in assemble([keyed, orphan]).citations] == ["g", ""]
-    assert assemble([orphan]).citations[0].document_id == DOCUMENT
+    (citation,) = assemble([orphan]).citations
+    assert citation.document_id == DOCUMENT
+    assert (citation.start_index, citation.end_index) == (None, None), "its offsets count from its own start"
 
 
 def test_another_counter_counts_the_whole_context() -> None:
@@ -152,22 +166,33 @@ def ready(world: World, content: str, **fields: Any) -> ChunkId:
 def test_chunks_are_assembled_in_the_order_they_are_named_and_nothing_is_embedded(world: World) -> None:
     one, two = ready(world, "one", source_key="a", title="One"), ready(world, "two")
     calls = world.embedder.calls
-    made = world.engine.assemble_refs(ACME, refs(two, one, two), 0)
-    assert made.context.context == "Relevant context:\n\n[1] two\n\n---\n\n[2] one\n\n---\n\n[3] two"
-    assert [hit.chunk.id for hit in made.hits] == [two, one, two]
-    assert [hit.rank for hit in made.hits] == [1, 2, 3]
+    made = world.engine.assemble_refs(ACME, refs(two, one))
+    assert made.context.context == "Relevant context:\n\n[1] two\n\n---\n\n[2] one"
+    assert [hit.chunk.id for hit in made.hits] == [two, one]
+    assert [hit.rank for hit in made.hits] == [1, 2]
     assert all(hit.hydrated for hit in made.hits)
-    assert [one.title for one in made.context.citations] == ["", "One", ""]
+    assert [one.title for one in made.context.citations] == ["", "One"]
     assert world.embedder.calls == calls
+
+
+def test_a_chunk_that_is_named_again_stands_in_the_context_once_and_is_not_left_out(world: World) -> None:
+    one, two = ready(world, "one"), ready(world, "two")
+    made = world.engine.assemble_refs(ACME, refs(two, one, two, one))
+    assert made.context.context == "Relevant context:\n\n[1] two\n\n---\n\n[2] one"
+    assert (made.context.included, made.context.first_excluded) == ([0, 1], -1)
+    assert [hit.chunk.id for hit in made.hits] == [two, one, two, one]
 
 
 def test_what_retrieve_found_assembles_to_the_same_context_by_reference(world: World) -> None:
     for number in range(4):
         ready(world, f"red green {number}", source_key=str(number))
     hits = world.engine.retrieve(ACME, RetrieveQuery(query="red")).hits
-    by_hits = world.engine.assemble(hits, 30)
-    by_refs = world.engine.assemble_refs(ACME, refs(*(hit.chunk.id for hit in hits)), 30).context
-    assert by_refs == by_hits
+    options = AssembleOptions(max_tokens=30)
+    by_hits = world.engine.assemble(ACME, hits, options)
+    by_refs = world.engine.assemble_refs(ACME, refs(*(hit.chunk.id for hit in hits)), options).context
+    in_one_call = world.engine.retrieve(ACME, RetrieveQuery(query="red"), options)
+    assert by_refs == by_hits == in_one_call.context
+    assert in_one_call.hits == hits
 
 
 @pytest.mark.parametrize("why", ["replaced", "deleted", "in progress", "another tenant's", "unknown"])
@@ -190,13 +215,227 @@ def test_a_chunk_that_is_not_served_is_a_stale_ranking_that_names_it(
         assert document_id is not None
         stale = ChunkId.of(document_id, 1, 0)
     with pytest.raises(StaleRanking) as raised:
-        world.engine.assemble_refs(ACME, refs(fine, stale, ChunkId.of(DOCUMENT, 1, 9)), 0)
+        world.engine.assemble_refs(ACME, refs(fine, stale, ChunkId.of(DOCUMENT, 1, 9)))
     assert raised.value.extras == {"chunk_id": stale}, "the first one"
-    assert world.engine.assemble_refs(ACME, refs(fine), 0).context.included == [0]
+    assert world.engine.assemble_refs(ACME, refs(fine)).context.included == [0]
 
 
-@pytest.mark.parametrize("count", [0, 1001])
+@pytest.mark.parametrize("count", [0, 1001, 10_000])
 def test_refs_are_1_to_1000(world: World, count: int) -> None:
     with pytest.raises(InvalidArgument) as refused:
-        world.engine.assemble_refs(ACME, refs(*[ChunkId.of(DOCUMENT, 1, 0)] * count), 0)
+        world.engine.assemble_refs(ACME, refs(*[ChunkId.of(DOCUMENT, 1, 0)] * count))
     assert refused.value.extras["field"] == "refs"
+
+
+def test_an_unknown_token_counter_is_refused_before_anything_is_read_or_embedded(world: World) -> None:
+    one = ready(world, "one")
+    calls, options = world.embedder.calls, AssembleOptions(token_counter="words/2")
+    for ask in (
+        lambda: world.engine.assemble_refs(ACME, refs(one), options),
+        lambda: world.engine.assemble(ACME, [], options),
+        lambda: world.engine.retrieve(ACME, RetrieveQuery(query="one"), options),
+    ):
+        with pytest.raises(InvalidArgument) as refused:
+            ask()
+        assert (refused.value.extras["field"], refused.value.extras["known"]) == (
+            "token_counter",
+            ["chars/4", "words"],
+        )
+    assert world.embedder.calls == calls
+    made = world.engine.assemble_refs(ACME, refs(one), AssembleOptions(token_counter="words", max_tokens=4)).context
+    assert (made.token_counter, made.total_tokens) == ("words", 4)
+
+
+# -- with neighbours ----------------------------------------------------------------------------------
+
+WORDS = [f"w{number}" for number in range(10)]
+LOADED = "w0\nw1\n\n w2 w3\tw4\n\n\n\nw5 w6 w7 w8 w9"
+"""Chunks of one word, each after another white space."""
+
+
+def of_words(world: World, content: str = LOADED, **fields: Any) -> tuple[Collection, list[ChunkId]]:
+    """A document whose chunks are its words."""
+    collection = world.collection("words", chunk_size=1, chunk_overlap=0)
+    result = world.ingest(collection, content, **fields)
+    assert result.document_id is not None
+    return collection, [ChunkId.of(result.document_id, 1, index) for index in range(result.chunk_count)]
+
+
+def expanded(world: World, ids: list[ChunkId], expand: int, max_tokens: int = 0) -> AssembledContext:
+    options = AssembleOptions(expand=expand, max_tokens=max_tokens, token_counter="words")
+    return world.engine.assemble_refs(ACME, refs(*ids), options).context
+
+
+def blocks(made: AssembledContext) -> list[str]:
+    texts = made.context.removeprefix("Relevant context:\n\n").split("\n\n---\n\n")
+    return [text.removeprefix(f"[{marker}] ") for marker, text in enumerate(texts, start=1)]
+
+
+def spans(made: AssembledContext, content: str = LOADED) -> list[str]:
+    return [content[one.start_index : one.end_index] for one in made.citations]
+
+
+def test_the_neighbours_of_a_hit_stand_with_it_as_in_the_document(world: World) -> None:
+    _, ids = of_words(world)
+    made = expanded(world, [ids[3]], 2)
+    assert blocks(made) == ["w1\n\n w2 w3\tw4\n\n\n\nw5"] == spans(made)
+    (citation,) = made.citations
+    assert (citation.chunk_id, citation.chunk_ids) == (ids[3], ids[1:6])
+
+
+def test_neighbours_end_with_the_document(world: World) -> None:
+    _, ids = of_words(world)
+    assert blocks(expanded(world, [ids[0]], 1)) == ["w0\nw1"]
+    assert blocks(expanded(world, [ids[9]], 2)) == ["w7 w8 w9"]
+    other = ready(world, "alone")
+    assert blocks(expanded(world, [other, ids[9]], 10)) == ["alone", LOADED]
+
+
+def test_hits_whose_neighbours_meet_stand_under_one_marker_at_the_better_ones_place(world: World) -> None:
+    _, ids = of_words(world)
+    made = expanded(world, [ids[8], ids[1], ids[4]], 1)
+    assert blocks(made) == ["w7 w8 w9", "w0\nw1\n\n w2 w3\tw4\n\n\n\nw5"] == spans(made)
+    assert (made.included, made.first_excluded) == ([0, 1], -1)
+    assert made.citations[1].chunk_ids == ids[:6]
+    bridged = expanded(world, [ids[1], ids[8], ids[4]], 2)
+    assert blocks(bridged) == [LOADED]
+    assert (bridged.included, bridged.citations[0].chunk_id) == ([0], ids[1])
+
+
+def test_hits_that_follow_on_one_another_are_joined_only_when_they_are_expanded(world: World) -> None:
+    _, ids = of_words(world)
+    assert blocks(expanded(world, ids[4:6], 0)) == ["w4", "w5"]
+    assert blocks(expanded(world, ids[4:6], 1)) == ["w3\tw4\n\n\n\nw5 w6"]
+
+
+def test_a_hit_that_does_not_fit_with_its_neighbours_stands_alone(world: World) -> None:
+    _, ids = of_words(world)
+    header_and_marker = 3
+    made = expanded(world, [ids[2], ids[7]], 1, header_and_marker + 3 + 1 + 1 + 1)
+    assert blocks(made) == ["w1\n\n w2 w3", "w7"] == spans(made)
+    none = expanded(world, [ids[2], ids[7]], 1, header_and_marker)
+    assert (none.context, none.first_excluded, none.total_tokens) == ("", 0, 0)
+
+
+def test_what_two_chunks_share_stands_there_once(world: World) -> None:
+    collection = world.collection("shared", chunk_size=4, chunk_overlap=2)
+    content = " ".join(f"v{number}" for number in range(12))
+    result = world.ingest(collection, content)
+    assert result.document_id is not None
+    ids = [ChunkId.of(result.document_id, 1, index) for index in range(result.chunk_count)]
+    first = world.engine.documents.get_chunk(ACME, ids[0])
+    second = world.engine.documents.get_chunk(ACME, ids[1])
+    assert first.end_index > second.start_index, "they overlap"
+    made = expanded(world, [ids[1]], 10)
+    assert blocks(made) == [content] == spans(made, content)
+
+
+def test_neighbours_stop_where_it_is_not_known_what_stands_between(world: World) -> None:
+    _, ids = of_words(world, content := "w0 w1" + " " * 1025 + "w2 w3")
+    made = expanded(world, [ids[1], ids[2]], 3)
+    assert blocks(made) == ["w0 w1", "w2 w3"] == spans(made, content)
+
+
+def test_neighbours_come_from_the_version_of_the_hit_and_only_while_it_is_served(world: World) -> None:
+    collection, ids = of_words(world, source_key="a")
+    hits = world.engine.retrieve(ACME, RetrieveQuery(query="w4", top_k=1)).hits
+    assert [hit.chunk.id for hit in hits] == [ids[4]]
+    options = AssembleOptions(expand=1)
+    assert blocks(world.engine.assemble(ACME, hits, options)) == ["w3\tw4\n\n\n\nw5"]
+    world.ingest(collection, LOADED.upper(), source_key="a")
+    assert blocks(world.engine.assemble(ACME, hits, options)) == ["w4"]
+    assert blocks(world.engine.assemble(GLOBEX, hits, options)) == ["w4"], "another tenant sees no neighbours"
+
+
+def test_an_orphaned_hit_stands_alone(world: World) -> None:
+    _, ids = of_words(world)
+    world.parts.documents.delete_chunks(ACME, [ids[4]])
+    hits = world.engine.retrieve(ACME, RetrieveQuery(query="w4", top_k=1)).hits
+    assert [hit.orphaned for hit in hits] == [True]
+    made = world.engine.assemble(ACME, hits, AssembleOptions(expand=2))
+    assert (blocks(made), made.citations[0].chunk_ids) == (["w4"], [ids[4]])
+    around_it = expanded(world, [ids[3], ids[5]], 1)
+    assert blocks(around_it) == ["w2 w3", "w5 w6"], "a chunk that is lost joins nothing"
+
+
+@given(
+    st.lists(st.text("ab \n\f\u0301😀", min_size=1, max_size=12).filter(str.strip), min_size=1, max_size=12),
+    st.permutations(range(12)),
+    st.integers(0, 4),
+    st.integers(1, 40),
+)
+def test_every_block_is_the_documents_text_at_its_span_and_no_chunk_stands_twice(
+    words: list[str], order: list[int], expand: int, budget: int
+) -> None:
+    loaded = LoadedText(text=" ".join(words))
+    splitter = Splitters().find("recursive")
+    chunks = chunk_document(
+        loaded,
+        document_id=DOCUMENT,
+        attempt=1,
+        collection_id=CollectionId.new(1, 2),
+        origin="",
+        attributes={},
+        splitter=splitter,
+        size=3,
+        overlap=1,
+        counter=CharsPerFour(),
+    )
+    hits = [
+        Hit(rank=1, score=0.0, hydrated=True, chunk=chunks[place], document=None)
+        for place in order
+        if place < len(chunks)
+    ]
+    known = {chunk.id: chunk for chunk in chunks if chunk.id is not None}
+    made = build_context(hits, budget, CharsPerFour(), expand, known)
+    rebuilt = "Relevant context:\n\n" + "\n\n---\n\n".join(
+        f"[{one.marker}] {loaded.text[one.start_index : one.end_index]}" for one in made.citations
+    )
+    assert made.context == (rebuilt if made.citations else "")
+    assert made.total_tokens == tokens(made.context) <= budget
+    held = [one for citation in made.citations for one in citation.chunk_ids]
+    assert len(held) == len(set(held))
+    assert [hits[place].chunk.id for place in made.included] == [one.chunk_id for one in made.citations]
+    outside = [place for place, one in enumerate(hits) if one.chunk.id not in held]
+    assert made.first_excluded == (outside[0] if outside else -1)
+
+
+# -- counting -----------------------------------------------------------------------------------------
+
+
+class Seams:
+    """A counter for which every seam between two letters saves a token, and which knows how much it has counted."""
+
+    name = "seams"
+
+    def __init__(self) -> None:
+        self.characters = 0
+
+    def count(self, text: str) -> int:
+        self.characters += len(text)
+        return len(re.findall(r"\w+|[^\w\s]", text))
+
+
+def test_the_whole_is_counted_a_few_times_however_many_hits_there_are() -> None:
+    counter = Seams()
+    hits = [hit("some words of a text that goes on and on", index) for index in range(1000)]
+    made = assemble(hits, 7000, counter)
+    assert made.total_tokens == Seams().count(made.context)
+    assert 7000 - 14 < made.total_tokens <= 7000
+    given = sum(len(one.chunk.text) for one in hits)
+    assert counter.characters < 6 * given, "all hits once, and the whole a few times"
+
+
+class Whole:
+    """A counter that no sum over pieces can foretell."""
+
+    name = "whole"
+
+    def count(self, text: str) -> int:
+        return len(text) ** 2
+
+
+def test_the_true_count_of_the_whole_holds_whatever_the_counter() -> None:
+    made = assemble([hit("a" * 10, index) for index in range(50)], 40_000, Whole())
+    assert made.total_tokens == len(made.context) ** 2 <= 40_000
+    assert made.first_excluded == len(made.included) == len(made.citations) > 0

@@ -1,0 +1,97 @@
+"""Blocks: the hits and neighbours that stand under one marker, as one exact piece of a document's text."""
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+
+from core.model.chunk import Chunk
+from core.model.hit import Hit
+from core.model.ids import MAX_CHUNKS, ChunkId
+
+
+@dataclass(frozen=True)
+class Block:
+    """Consecutive chunks of one version.
+
+    Attributes:
+        position: of the best hit among them.
+        hit: that hit.
+        chunk_id: its chunk's.
+        chunks: in the document's order. Each has an ID.
+    """
+
+    position: int
+    hit: Hit
+    chunk_id: ChunkId
+    chunks: tuple[Chunk, ...]
+
+    @cached_property
+    def ids(self) -> list[ChunkId]:
+        return [chunk.id for chunk in self.chunks if chunk.id is not None]
+
+    @cached_property
+    def pieces(self) -> list[str]:
+        """What each chunk adds. Joined, they are the document's text from the first's start to the last's end."""
+        added = [self.chunks[0].text]
+        for before, chunk in pairwise(self.chunks):
+            added.append((chunk.gap or "") + chunk.text[max(0, before.end_index - chunk.start_index) :])
+        return added
+
+    def meets(self, other: "Block", *, adjacent: bool) -> bool:
+        """Whether the two share a chunk or, where that is to count, follow on one another.
+
+        An orphaned hit has no place in its document, so it meets nothing.
+        """
+        if self.hit.orphaned or other.hit.orphaned or self.chunk_id.generation != other.chunk_id.generation:
+            return False
+        first, second = sorted((self, other), key=lambda block: block.ids[0].chunk_index)
+        apart = second.ids[0].chunk_index - first.ids[-1].chunk_index
+        return apart <= 0 or (adjacent and apart == 1 and follows(first.chunks[-1], second.chunks[0]))
+
+    def joined(self, other: "Block") -> "Block":
+        """The two as one, in the better one's place."""
+        better = min(self, other, key=lambda block: block.position)
+        chunks = {chunk.id: chunk for block in (self, other) for chunk in block.chunks}
+        ordered = sorted(chunks.values(), key=lambda chunk: chunk.id or "")
+        return replace(better, chunks=tuple(ordered))
+
+
+def with_block(blocks: Sequence[Block], added: Block, *, adjacent: bool) -> list[Block]:
+    """Blocks, best first, with one more: what it meets becomes one with it."""
+    others = []
+    for block in blocks:
+        if block.meets(added, adjacent=adjacent):
+            added = block.joined(added)
+        else:
+            others.append(block)
+    return sorted((*others, added), key=lambda block: block.position)
+
+
+def follows(before: Chunk, chunk: Chunk) -> bool:
+    """Whether it is known what stands between a chunk and the next, so that they can stand in one block."""
+    apart = chunk.start_index - before.end_index
+    return apart <= 0 or len(chunk.gap or "") == apart
+
+
+def around(chunk: Chunk, chunk_id: ChunkId, expand: int, known: Mapping[ChunkId, Chunk]) -> tuple[Chunk, ...]:
+    """A chunk with its neighbours, as far as they are known and follow on one another."""
+    ids = neighbours(chunk_id, expand)
+    place = ids.index(chunk_id)
+    run = deque([known.get(chunk_id, chunk)])
+    for one in reversed(ids[:place]):
+        if (before := known.get(one)) is None or not follows(before, run[0]):
+            break
+        run.appendleft(before)
+    for one in ids[place + 1 :]:
+        if (after := known.get(one)) is None or not follows(run[-1], after):
+            break
+        run.append(after)
+    return tuple(run)
+
+
+def neighbours(chunk_id: ChunkId, expand: int) -> list[ChunkId]:
+    """A chunk and those that may be up to ``expand`` places before and after it, in the document's order."""
+    places = range(max(0, chunk_id.chunk_index - expand), min(MAX_CHUNKS, chunk_id.chunk_index + expand + 1))
+    return [ChunkId.of(chunk_id.document_id, chunk_id.attempt, place) for place in places]
