@@ -155,8 +155,8 @@ class MoveCode(StrEnum):
     """What became of a chunk between the raw vector ranking and the final one.
 
     Of hits: ``same_rank``, ``moved_up``, ``moved_down``; ``from_beyond_window``: the raw window does not hold it.
-    Of what is left out: ``below_min_score``; ``beyond_top_k``: others came before it; ``not_a_candidate``: its vector
-    rank was beyond what the strategy looked at.
+    Of what is left out: ``below_min_score``; ``beyond_top_k``: others came before it; ``not_a_candidate``: it was
+    beyond what the strategy ranked, or vectors had no weight.
     """
 
     SAME_RANK = "same_rank"
@@ -176,7 +176,12 @@ class Move(Model):
 
 
 class CompareHit(Hit):
-    """A hit with its place in both rankings. ``vector_rank`` is from 1; 0: not in the raw window."""
+    """A hit with its place in both rankings.
+
+    Attributes:
+        score: as of any hit; of what took no part in the final ranking (``not_a_candidate``), its vector_score.
+        vector_rank: from 1; 0: not in the raw window.
+    """
 
     vector_rank: int = Field(ge=0)
     vector_score: float

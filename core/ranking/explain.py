@@ -1,10 +1,10 @@
 """The final order again, from the figures in an answer alone."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 
-from core.model.hit import CompareHit, CompareResult, Signal, Signals
+from core.model.hit import CompareHit, CompareResult, MmrSignal, Signal, Signals
 from core.model.ids import ChunkId
-from core.model.query import ScoreKind, Strategy
+from core.model.query import Strategy
 from core.ranking.fusion import in_order, share
 from core.ranking.mmr import Marginal, order, value
 
@@ -18,17 +18,17 @@ def explain(answer: CompareResult) -> list[ChunkId]:
     Raises:
         ValueError: a figure in the answer is not what its parts give.
     """
-    ranked = [hit for hit in (*answer.hits, *answer.left_out) if _signals(hit).final is not None]
-    scores = [(_id(hit), _score(answer, _signals(hit))) for hit in ranked]
-    for hit, (_, score) in zip(ranked, scores, strict=True):
-        if hit.score != score:
-            raise ValueError(f"{_id(hit)} has the score {hit.score!r}, and its parts give {score!r}")
+    ranked = {_id(hit): hit for hit in (*answer.hits, *answer.left_out) if _signals(hit).final is not None}
+    for chunk_id, hit in ranked.items():
+        for said, computed in _figures(answer, hit):
+            if said != computed:
+                raise ValueError(f"{chunk_id} has {said!r} in the answer, and its parts give {computed!r}")
+    scores = {chunk_id: _score(answer, _strategy(answer), _signals(hit)) for chunk_id, hit in ranked.items()}
     if _strategy(answer) is Strategy.MMR:
-        return _differing(answer, ranked)
-    ordered = [chunk_id for chunk_id, _ in in_order(scores)]
+        return _differing(answer, {one: _signals(hit).mmr for one, hit in ranked.items()}, scores)
+    ordered = [chunk_id for chunk_id, _ in in_order(scores.items())]
     least = answer.min_score if answer.fallback is None else None
-    known = dict(scores)
-    hits = [one for one in ordered if least is None or known[one] >= least][: len(answer.hits)]
+    hits = [one for one in ordered if least is None or scores[one] >= least][: len(answer.hits)]
     return hits + [one for one in ordered if one not in set(hits)]
 
 
@@ -37,8 +37,22 @@ def _strategy(answer: CompareResult) -> Strategy:
     return answer.strategy if answer.fallback is None else answer.options.first_stage
 
 
-def _score(answer: CompareResult, signals: Signals) -> float:
-    match _strategy(answer):
+def _figures(answer: CompareResult, hit: CompareHit) -> Iterator[tuple[float, float]]:
+    """What the answer says, and what the parts of it give."""
+    signals = _signals(hit)
+    yield hit.score, _score(answer, _strategy(answer), signals)
+    yield _number(signals.final), hit.score
+    finder = answer.options.first_stage if answer.strategy is Strategy.RERANK else answer.strategy
+    for found in (signals.fused, signals.first_stage):
+        if found is not None:
+            yield found.score, _score(answer, finder, signals)
+    if signals.mmr is not None:
+        yield signals.mmr.value, _worth(answer, _number(signals.vector), signals.mmr)
+
+
+def _score(answer: CompareResult, strategy: Strategy, signals: Signals) -> float:
+    """By one strategy. Scores of several models' vectors do not compare: their ranks are fused."""
+    match strategy:
         case Strategy.HYBRID:
             return _fused(answer, signals)
         case Strategy.RERANK if answer.options.fuse:
@@ -46,7 +60,7 @@ def _score(answer: CompareResult, signals: Signals) -> float:
             return share(first, 1.0, answer.options.rrf_k) + share(judged, 1.0, answer.options.rrf_k)
         case Strategy.RERANK:
             return _number(signals.rerank)
-        case Strategy.SIMILARITY if answer.score is ScoreKind.RRF:
+        case Strategy.SIMILARITY if len(answer.models) > 1:
             return share(_rank(signals.vector), 1.0, answer.options.rrf_k)
         case _:
             return _number(signals.vector)
@@ -62,18 +76,18 @@ def _fused(answer: CompareResult, signals: Signals) -> float:
     return total
 
 
-def _differing(answer: CompareResult, ranked: Sequence[CompareHit]) -> list[ChunkId]:
+def _worth(answer: CompareResult, score: float, mmr: MmrSignal) -> float:
+    return value(score, mmr.penalty, answer.options.mmr_lambda)
+
+
+def _differing(
+    answer: CompareResult, signals: dict[ChunkId, MmrSignal | None], scores: dict[ChunkId, float]
+) -> list[ChunkId]:
     """By maximal marginal relevance; what min_score cuts took no part, and comes last."""
-    marginal = []
-    for hit in ranked:
-        mmr = _signals(hit).mmr
-        if mmr is None:
-            continue
-        worth = value(hit.score, mmr.penalty, answer.options.mmr_lambda)
-        if mmr.value != worth:
-            raise ValueError(f"{_id(hit)} is worth {mmr.value!r}, and its parts give {worth!r}")
-        marginal.append(Marginal(_id(hit), hit.score, worth))
-    low = in_order((_id(hit), hit.score) for hit in ranked if _signals(hit).mmr is None)
+    marginal = [
+        Marginal(one, scores[one], _worth(answer, scores[one], mmr)) for one, mmr in signals.items() if mmr is not None
+    ]
+    low = in_order((one, scores[one]) for one, mmr in signals.items() if mmr is None)
     return [one.chunk_id for one in sorted(marginal, key=order)] + [chunk_id for chunk_id, _ in low]
 
 

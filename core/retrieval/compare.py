@@ -72,7 +72,7 @@ def compare(parts: Parts, tenant: Tenant, query: RetrieveQuery) -> CompareResult
             min_score=query.min_score,
             retriever_ms=total_ms,
             vector_ms=total_ms if same_search else found.vector_seconds * 1000,
-            reason=reason_of(parts, tenant, scope, order, len(hits), bounded=found.bounded),
+            reason=reason_of(parts, tenant, scope, order, hits, bounded=found.bounded),
             fallback=order.fallback,
         )
 
@@ -135,13 +135,21 @@ class _Answer:
     def _dropped(self, vector_rank: int, signals: Signals) -> Move:
         final, least = signals.final, self._scope.query.min_score
         if final is None:
-            detail = f"Vector rank {vector_rank} is beyond what the strategy ranks; {_figures(signals)}"
+            detail = f"{self._unranked(vector_rank, signals)}; {_figures(signals)}"
             return Move(code=MoveCode.NOT_A_CANDIDATE, detail=detail)
         if least is not None and final.score < least and self._found.chosen.final.order.fallback is None:
             detail = f"Its score {final.score:.4g} is below min_score {least:g}; {_figures(signals)}"
             return Move(code=MoveCode.BELOW_MIN_SCORE, detail=detail)
         detail = f"It would be number {final.rank}, and {self._scope.top_k} were asked for; {_figures(signals)}"
         return Move(code=MoveCode.BEYOND_TOP_K, detail=detail)
+
+    def _unranked(self, vector_rank: int, signals: Signals) -> str:
+        """Why something that was found took no part in the final ranking."""
+        if signals.fused is not None:
+            return f"Number {signals.fused.rank} of the first stage, and {self._scope.pool} were reranked"
+        if self._scope.finder is Strategy.HYBRID:
+            return "It has no word of the question, and vectors have no weight"
+        return f"Vector rank {vector_rank} is beyond the {self._scope.depth} that are ranked"
 
 
 def _figures(signals: Signals) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from core.model.errors import Unavailable
+from core.model.errors import NotConfigured, Unavailable
 from core.model.hit import Fallback, MmrSignal, Signal, Signals
 from core.model.ids import ChunkId
 from core.model.query import ScoreKind, Strategy
@@ -46,7 +46,7 @@ def rank(scope: Scope, found: Sequence[Matches], judge: Judge) -> Order:
     """The strategy's order of what was found.
 
     Raises:
-        Unavailable: the reranker, and the question does not allow to go on without it.
+        NotConfigured, Unavailable: the reranker, and the question does not allow to go on without it.
     """
     return _Ranker(scope, found).order(judge)
 
@@ -71,7 +71,7 @@ class _Ranker:
             self._note("first_stage", scored)
             try:
                 scored = self._judged(scored, judge)
-            except Unavailable as error:
+            except (NotConfigured, Unavailable) as error:
                 if not self._options.fallback:
                     raise
                 kind = scope.kind(scope.finder)
