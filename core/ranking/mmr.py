@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from operator import mul
 
-from core.embedding.types import Vector
 from core.model.ids import ChunkId
 
 
@@ -18,7 +17,7 @@ class Candidate:
 
     chunk_id: ChunkId
     score: float
-    vector: Vector
+    vector: Sequence[float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +62,7 @@ def order(one: Marginal) -> tuple[float, float, ChunkId]:
     return -one.value, -one.score, one.chunk_id
 
 
-def _after(one: Marginal, taken: Marginal, vectors: dict[ChunkId, Vector], weight: float) -> Marginal:
+def _after(one: Marginal, taken: Marginal, vectors: dict[ChunkId, Sequence[float]], weight: float) -> Marginal:
     likeness = sum(map(mul, vectors[one.chunk_id], vectors[taken.chunk_id]))
     if likeness <= one.penalty:
         return one
