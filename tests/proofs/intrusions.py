@@ -82,7 +82,7 @@ class Door:
         except WeftError as error:
             return Answer(error.status, f"{error.detail} {error.extras}")
         except ValidationError as error:
-            return Answer(400, str(error))
+            return Answer(400, str(error.errors(include_url=False, include_input=False)))
         except Exception as error:  # noqa: BLE001 - whatever else it is, it is a failure of ours
             return Answer(FAILED, repr(error))
 
