@@ -690,14 +690,6 @@ MUTANTS: tuple[Mutant, ...] = (
         (("core.vectors.opensearch.client:Client.search", "check_search(tenant, body)", "pass"),),
         vectors="opensearch",
     ),
-    Mutant(
-        "interference: one order among equal scores",
-        "core.vectors.opensearch.store:_ranked",
-        "(-match.score, match.chunk_id)",
-        "-match.score",
-        (beside,),
-        vectors="opensearch",
-    ),
 )
 
 
