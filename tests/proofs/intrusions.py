@@ -284,14 +284,17 @@ def ask(door: Door, things: Things, chance: Random) -> Answer:
         body["collections"].insert(chance.randrange(2), door.own.collection)
     if chance.random() < 0.1:
         body["tenant"] = things.tenant
-    return door.http("POST", chance.choice(["/v1/retrieve", "/v1/compare"]), body, headers=_headers(things, chance))
+    path = chance.choice(["/v1/retrieve", "/v1/compare"])
+    if path == "/v1/retrieve" and chance.random() < 0.3:
+        body["assemble"] = {"max_tokens": 500, "expand": chance.randrange(3)}
+    return door.http("POST", path, body, headers=_headers(things, chance))
 
 
 def assemble(door: Door, things: Things, chance: Random) -> Answer:
     refs = [{"chunk_id": things.chunk}]
     if chance.random() < 0.5:
         refs.insert(chance.randrange(2), {"chunk_id": door.own.chunk})
-    return door.http("POST", "/v1/assemble", {"refs": refs, "max_tokens": 1000})
+    return door.http("POST", "/v1/assemble", {"refs": refs, "max_tokens": 1000, "expand": chance.randrange(3)})
 
 
 def change(door: Door, things: Things, chance: Random) -> Answer:
