@@ -38,6 +38,7 @@ SMALL = 1000
 """A tenant of so many chunks or fewer is ingested and asked through the handler."""
 CHUNKS_A_DOCUMENT = 20
 RECORDS_A_WRITE = 1000
+MERGE_LOOK_S = 0.5
 RECALL = 0.99
 """What the exact engines promise: float32 may order two neighbours of nearly the same score differently."""
 GOAL_MS = 60
@@ -89,6 +90,7 @@ def measure(engine: str, kind: str, chunks: int, questions: int, seed: int) -> l
         start = time.perf_counter()
         owners = list(fill(bench, points, counts, f"{engine}, {kind}"))
         seconds = time.perf_counter() - start
+        settle(bench)
         shared = {"store": STORES[engine], "engine": engine, "vectors": kind, "chunks": chunks}
         rows = []
         with served(bench.engine):
@@ -142,6 +144,15 @@ def write(bench: Workbench, owner: Owner, numbers: range, points: Points) -> Non
         for index, number in enumerate(numbers)
     ]
     bench.vectors.bare.write(owner.tenant, owner.collection.space, records)
+
+
+def settle(bench: Workbench) -> None:
+    """Waits until OpenSearch merges no more of what was written: graphs are built anew for it, on every core."""
+    while bench.opensearch is not None:
+        answer = bench.opensearch[0].perform_request("GET", "/_stats/merge")
+        if not answer["_all"]["total"]["merges"]["current"]:
+            return
+        time.sleep(MERGE_LOOK_S)
 
 
 def ask(bench: Workbench, owner: Owner, asked: Points, expected: list[set[int]], clients: int) -> dict[str, Any]:
