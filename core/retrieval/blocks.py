@@ -34,10 +34,7 @@ class Block:
     @cached_property
     def pieces(self) -> list[str]:
         """What each chunk adds. Joined, they are the document's text from the first's start to the last's end."""
-        added = [self.chunks[0].text]
-        for before, chunk in pairwise(self.chunks):
-            added.append((chunk.gap or "") + chunk.text[max(0, before.end_index - chunk.start_index) :])
-        return added
+        return [self.chunks[0].text, *(_added(*pair) for pair in pairwise(self.chunks))]
 
     def meets(self, other: "Block", *, adjacent: bool) -> bool:
         """Whether the two share a chunk or, where that is to count, follow on one another.
@@ -67,6 +64,11 @@ def with_block(blocks: Sequence[Block], added: Block, *, adjacent: bool) -> list
         else:
             others.append(block)
     return sorted((*others, added), key=lambda block: block.position)
+
+
+def _added(before: Chunk, chunk: Chunk) -> str:
+    """What a chunk adds to the text of those before it: also what stands between, and not what they share."""
+    return (chunk.gap or "") + chunk.text[max(0, before.end_index - chunk.start_index) :]
 
 
 def follows(before: Chunk, chunk: Chunk) -> bool:

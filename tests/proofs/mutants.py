@@ -12,6 +12,7 @@ from tests.proofs.probes import (
     EVERYTHING,
     Probe,
     beside,
+    cited,
     cut,
     foreign,
     isolated,
@@ -38,6 +39,8 @@ _TABLE = "core.metadata.table:"
 _EMBEDDED = "core.vectors.embedded:"
 _QUERIES = "core.vectors.opensearch.query:"
 _OPENSEARCH = "core.vectors.opensearch.store:OpenSearchVectorStore."
+_BLOCKS = "core.retrieval.blocks:"
+_ASSEMBLE = "core.retrieval.assemble:"
 _LATE = late("", 0.3)
 _ASTRAY = (_SEARCH + "Search._matches", "match.tenant != self._tenant", "False")
 
@@ -650,6 +653,73 @@ MUTANTS: tuple[Mutant, ...] = (
             (_QUERIES + "check_hit", 'f"{tenant}~', 'f"~'),
         ),
         vectors="opensearch",
+    ),
+    # what a context cites
+    Mutant(
+        "citations: what two chunks share stands once",
+        _BLOCKS + "_added",
+        "chunk.text[max(0, before.end_index - chunk.start_index) :]",
+        "chunk.text",
+        (cited,),
+    ),
+    Mutant("citations: what stands between two chunks", _BLOCKS + "_added", '(chunk.gap or "")', '" "', (cited,)),
+    Mutant(
+        "citations: only what is known to follow is joined",
+        _BLOCKS + "follows",
+        'len(chunk.gap or "") == apart',
+        "True",
+        (cited,),
+    ),
+    Mutant(
+        "citations: one version in a block",
+        _BLOCKS + "Block.meets",
+        "self.chunk_id.generation != other.chunk_id.generation",
+        "False",
+        (cited,),
+    ),
+    Mutant(
+        "citations: a chunk stands once",
+        _BLOCKS + "with_block",
+        "block.meets(added, adjacent=adjacent)",
+        "False",
+        (cited,),
+    ),
+    Mutant("citations: neighbours", _ASSEMBLE + "_tries", "if expand and", "if False and", (cited,)),
+    Mutant(
+        "citations: a hit that does not fit with its neighbours is tried alone",
+        _ASSEMBLE + "_tries",
+        "    yield (known.get(chunk_id, hit.chunk),)",
+        "    if not expand:\n        yield (known.get(chunk_id, hit.chunk),)",
+        (cited,),
+    ),
+    Mutant(
+        "citations: header and markers count",
+        _ASSEMBLE + "build_context",
+        "budget.fits(list(_pieces(more)))",
+        "budget.fits([piece for block in more for piece in block.pieces])",
+        (cited,),
+        ((_ASSEMBLE + "build_context", "> limit:", "> 2 * limit:"),),
+    ),
+    Mutant(
+        "citations: the whole is counted where it could fit",
+        "core.retrieval.budget:Budget.fits",
+        "abs(estimate - self._limit) > doubt",
+        "True",
+        (cited,),
+    ),
+    Mutant(
+        "citations: the page on which a block starts",
+        _ASSEMBLE + "_citation",
+        "page=block.chunks[0].page",
+        "page=block.hit.chunk.page",
+        (cited,),
+    ),
+    Mutant(
+        "citations: pages start after form feeds",
+        "core.text.pages:page_at",
+        "bisect_right(pages, place)",
+        "bisect_right(pages, place - 1)",
+        (cited,),
     ),
     # ready means retrievable
     Mutant(

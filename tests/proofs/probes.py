@@ -7,6 +7,7 @@ from typing import Any
 from core.model.query import RetrieveQuery
 from core.model.tenant import Tenant
 from tests.proofs import (
+    citations,
     interference,
     isolation,
     late_writers,
@@ -120,6 +121,12 @@ def repaired(options: Options) -> Iterator[Tally]:
 def isolated(options: Options) -> Iterator[Tally]:
     """A few tenants that try to reach one another's things."""
     yield isolation.try_store(options, 12, 300, lambda line: None)[0]
+
+
+def cited(options: Options) -> Iterator[Tally]:
+    """Questions to small libraries."""
+    for part in range(4):
+        yield citations.try_part(options, 5, 16, part).tally
 
 
 def readied(options: Options) -> Iterator[Tally]:

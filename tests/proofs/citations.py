@@ -1,0 +1,337 @@
+"""Proof: what a marker stands for is the document's text at the span that its citation names, to the letter, and the
+whole context stays within its budget by the counter that was asked for.
+
+Documents in many scripts are ingested in chunks of several sizes. Questions are asked with budgets, counters and
+expansions as chance has it, and the hits that come are assembled again by reference. Every context is written anew from
+the loaded texts and the citations alone, counted as a whole, and compared. Where hits abound, how much of the budget is
+used is looked at too.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from statistics import median
+
+from core.embedding.models import TOKENIZER
+from core.embedding.onnx import TokenizerCounter
+from core.model.chunk import Chunk
+from core.model.collection import Collection
+from core.model.context import AssembledContext, AssembleOptions, ChunkRef, Citation
+from core.model.hit import Hit
+from core.model.ids import ChunkId, DocumentId
+from core.model.ingest import IngestInput
+from core.model.query import RetrieveQuery
+from core.text.counting import CharsPerFour
+from core.text.loaders import Loaders
+from core.text.types import TokenCounter
+from tests.proofs.command import Options, Report, main, spread
+from tests.proofs.harness import seeded
+from tests.proofs.judge import Problem
+from tests.proofs.scribbles import Pen, Scribble
+from tests.proofs.tally import Tally, total
+from tests.support.dynamodb import LargeDynamoDB
+from tests.support.embedder import HashedEmbedder
+from tests.support.engines import ACME, make_world
+
+PARTS, QUESTIONS, DOCUMENTS = 10, 100, 40
+SIZES = ((8, 0), (16, 4), (32, 0), (32, 12), (64, 16), (200, 50))
+MAX_EXPAND = 3
+MOST_TOKENS = 6000
+GENEROUS = 10_000_000
+LOOKED_AT = 5
+"""Of the hits that were passed over."""
+ABOUND, SHARE = 2, 20
+"""Hits abound where they have over twice the budget's tokens, and none of them more than a twentieth of it."""
+MARKER_TOKENS = 10
+LONGEST_GAP = 1024
+FILLED = 0.95
+
+HEADER, SEPARATOR = "Relevant context:\n\n", "\n\n---\n\n"
+
+
+@dataclass(frozen=True)
+class Book:
+    """A document as it was given, its text as it was loaded, and its chunks."""
+
+    title: str
+    source: str
+    source_type: str
+    text: str
+    chunks: Sequence[Chunk]
+
+    def page(self, place: int) -> int | None:
+        paged = "\f" in self.text and self.source_type != "text/html"
+        return 1 + self.text.count("\f", 0, place) if paged else None
+
+
+class Library:
+    """An engine with documents, and what is known of them without it."""
+
+    def __init__(self, options: Options, part: int, documents: int) -> None:
+        self.chance = seeded("citations", options.seed, part)
+        self.pen = Pen(self.chance)
+        tokenizer = TokenizerCounter("all-MiniLM-L6-v2-int8", TOKENIZER.verified())
+        self.counters: list[TokenCounter] = [CharsPerFour(), tokenizer]
+        embedder = HashedEmbedder()
+        embedder.counter = tokenizer
+        self._world = make_world(dynamodb=LargeDynamoDB(), create=False, embedder=embedder, vectors=options.store())
+        self.engine, self.close = self._world.engine, self._world.close
+        self._collections = [
+            self._world.collection(f"{size}/{overlap}", chunk_size=size, chunk_overlap=overlap, chunk_strategy=strategy)
+            for (size, overlap), strategy in zip(SIZES, ("recursive", "markdown") * len(SIZES), strict=False)
+        ]
+        self.books: dict[DocumentId, Book] = {}
+        for number in range(documents):
+            self._add(number, self.pen.document(), self.chance.choice(self._collections))
+
+    def _add(self, number: int, scribble: Scribble, collection: Collection) -> None:
+        given = IngestInput(
+            collection_id=collection.id,
+            content=scribble.content,
+            source_type=scribble.source_type,
+            title=f"Title {number}",
+            source=f"https://example.org/{number}",
+        )
+        result = self.engine.ingest.ingest(ACME, given, self._world.deadline())
+        if result.document_id is None:
+            raise ValueError("every document is ingested")
+        loader, charset = Loaders().find(scribble.source_type)
+        text = loader.load(scribble.content, charset).text
+        ids = [ChunkId.of(result.document_id, 1, index) for index in range(result.chunk_count)]
+        found = self._world.parts.documents.chunks(ACME, ids)
+        chunks = [found[one] for one in ids]
+        self.books[result.document_id] = Book(given.title, given.source, scribble.source_type, text, chunks)
+
+    def question(self) -> RetrieveQuery:
+        """A few words; chance has it where it is asked."""
+        collections = [self.chance.choice(self._collections).id] if self.chance.random() < 0.7 else None
+        top_k = self.chance.choice((1, 5, 20, 100, 100))
+        return RetrieveQuery(query=self.pen.words(4), collections=collections, top_k=top_k)
+
+    def options(self, chunks: Sequence[Chunk] = ()) -> AssembleOptions:
+        """Chance has it how; half the time so that hits with these chunks abound, where they are enough for that."""
+        counter = self.chance.choice(self.counters)
+        budget = GENEROUS if self.chance.random() < 0.1 else int(20 * (MOST_TOKENS / 20) ** self.chance.random())
+        least, most = abounding(counter, chunks)
+        if least <= most and self.chance.random() < 0.5:
+            budget = self.chance.randint(least, most)
+        return AssembleOptions(max_tokens=budget, token_counter=counter.name, expand=self.chance.randint(0, MAX_EXPAND))
+
+    def some(self) -> list[Chunk]:
+        """Chunks from anywhere, in any order, some of them twice."""
+        chunks = [chunk for book in self.books.values() for chunk in book.chunks]
+        largest = self.chance.choice((40, 80, 160, 1000))
+        fitting = [chunk for chunk in chunks if len(chunk.text) <= largest]
+        some = self.chance.sample(fitting, min(len(fitting), self.chance.choice((1, 30, 300, 300, 300))))
+        return [*some, *self.chance.choices(some, k=len(some) // 10)]
+
+
+def abounding(counter: TokenCounter, chunks: Sequence[Chunk]) -> tuple[int, int]:
+    """The least and the largest budget at which hits abound; the least is more than the largest when there is none."""
+    counts = [counter.count(text) for text in {chunk.id: chunk.text for chunk in chunks}.values()]
+    return SHARE * (max(counts, default=0) + MARKER_TOKENS), (sum(counts) - 1) // ABOUND
+
+
+@dataclass
+class Seen:
+    """What came of some contexts. ``fills`` are the shares of the budget that were used where hits abound."""
+
+    contexts: int = 0
+    markers: int = 0
+    exact: int = 0
+    over_budget: int = 0
+    fills: list[float] = field(default_factory=list)
+    tally: Tally = field(default_factory=Tally)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A context, and what it was asked to be."""
+
+    library: Library
+    hits: Sequence[Hit]
+    options: AssembleOptions
+    made: AssembledContext
+
+    @cached_property
+    def counter(self) -> TokenCounter:
+        [counter] = [one for one in self.library.counters if one.name == self.options.token_counter]
+        return counter
+
+    def text(self, citation: Citation) -> str:
+        book = self.library.books[citation.document_id]
+        return book.text[citation.start_index : citation.end_index]
+
+    def look(self, seen: Seen, where: str) -> None:
+        """Adds all that can be told of it."""
+        tokens = self.counter.count(self.made.context)
+        over = tokens > self.options.max_tokens
+        seen.contexts += 1
+        seen.markers += len(self.made.citations)
+        seen.exact += self._exact()
+        seen.over_budget += over
+        problems = [Problem("over_budget", f"{tokens} tokens")] if over else []
+        if self._abound():
+            seen.fills.append(tokens / self.options.max_tokens)
+            if seen.fills[-1] < FILLED:
+                problems.append(Problem("fill", f"{tokens} of {self.options.max_tokens}"))
+        if tokens != self.made.total_tokens or self.made.token_counter != self.options.token_counter:
+            problems.append(Problem("total", f"{self.made.total_tokens} are {tokens} tokens"))
+        looks = (self._spans, self._descriptions, self._positions, self._passed_over, self._neighbours)
+        seen.tally.add(where, (*problems, *(problem for one in looks for problem in one())))
+
+    def _exact(self) -> int:
+        """How many markers stand before the text that they cite, each at its place in the context."""
+        place, exact = 0, 0
+        for citation in self.made.citations:
+            stands = (SEPARATOR if exact else HEADER) + f"[{citation.marker}] " + self.text(citation)
+            if not self.made.context.startswith(stands, place):
+                break
+            place, exact = place + len(stands), exact + 1
+        return exact
+
+    def _spans(self) -> Iterator[Problem]:
+        rebuilt = written([self.text(one) for one in self.made.citations])
+        if rebuilt != self.made.context:
+            yield Problem(
+                "spans", f"{len(rebuilt)} characters by the citations, {len(self.made.context)} in the context"
+            )
+
+    def _descriptions(self) -> Iterator[Problem]:
+        for number, citation in enumerate(self.made.citations, start=1):
+            book = self.library.books[citation.document_id]
+            right = (number, book.title, book.source, book.page(citation.start_index or 0))
+            if right != (citation.marker, citation.title, citation.source, citation.page):
+                yield Problem("citation", f"{citation.model_dump_json()} is {right}")
+
+    def _positions(self) -> Iterator[Problem]:
+        """Each marker is a hit's, no chunk stands there twice, and blocks are runs of one version."""
+        hits = [self.hits[place].chunk for place in self.made.included]
+        if [one.id for one in hits] != [one.chunk_id for one in self.made.citations]:
+            yield Problem("included", f"{self.made.included}")
+        if [one.context for one in hits] != [one.context for one in self.made.citations]:
+            yield Problem("heading", f"{self.made.included}")
+        held = [one for citation in self.made.citations for one in citation.chunk_ids]
+        if len(set(held)) != len(held) or self.made.included != sorted(self.made.included):
+            yield Problem("twice", f"{held}")
+        for citation in self.made.citations:
+            places = [one.chunk_index for one in citation.chunk_ids]
+            run = places == list(range(places[0], places[0] + len(places)))
+            if not run or {one.generation for one in citation.chunk_ids} != {citation.chunk_id.generation}:
+                yield Problem("mixed", f"{citation.chunk_ids}")
+        if self.made.first_excluded != min(self._outside(), default=-1):
+            yield Problem("first_excluded", f"{self.made.first_excluded}")
+
+    def _outside(self) -> list[int]:
+        held = {one for citation in self.made.citations for one in citation.chunk_ids}
+        return [place for place, hit in enumerate(self.hits) if hit.chunk.id not in held]
+
+    def _passed_over(self) -> Iterator[Problem]:
+        """What was passed over fits neither behind all that stands there nor, where no hit has neighbours, behind what
+        stood there when its turn came."""
+        texts = [self.text(one) for one in self.made.citations]
+        for place in self._outside()[:LOOKED_AT]:
+            before = len(texts) if self.options.expand else sum(one < place for one in self.made.included)
+            tokens = self.counter.count(written([*texts[:before], self.hits[place].chunk.text]))
+            if tokens <= self.options.max_tokens:
+                yield Problem("passed_over", f"hit {place} makes {tokens} of {self.options.max_tokens}")
+
+    def _neighbours(self) -> Iterator[Problem]:
+        """Where there is room for everything, all neighbours stand there, as far as they can be joined."""
+        if self.options.max_tokens < GENEROUS:
+            return
+        held = {one for citation in self.made.citations for one in citation.chunk_ids}
+        for hit in self.hits:
+            missing = [one for one in self._around(hit) if one not in held]
+            if missing:
+                yield Problem("neighbours", f"{missing} of {hit.chunk.id}")
+
+    def _around(self, hit: Hit) -> Iterator[ChunkId | None]:
+        """The neighbours of a hit, as far as no long white space stands between."""
+        if hit.chunk.id is None:
+            return
+        chunks, place = self.library.books[hit.chunk.id.document_id].chunks, hit.chunk.id.chunk_index
+        for step in (-1, 1):
+            for number in range(1, self.options.expand + 1):
+                at = place + step * number
+                if not 0 <= at < len(chunks):
+                    break
+                first, second = chunks[min(at, at - step)], chunks[max(at, at - step)]
+                if second.start_index - first.end_index > LONGEST_GAP:
+                    break
+                yield chunks[at].id
+
+    def _abound(self) -> bool:
+        least, most = abounding(self.counter, [hit.chunk for hit in self.hits])
+        return least <= self.options.max_tokens <= most
+
+
+def written(texts: Sequence[str]) -> str:
+    """A context as the specification writes it."""
+    blocks = [f"[{marker}] {text}" for marker, text in enumerate(texts, start=1)]
+    return HEADER + SEPARATOR.join(blocks) if blocks else ""
+
+
+# -- the proof ---------------------------------------------------------------------------------------
+
+
+def ask(library: Library, seen: Seen, where: str) -> None:
+    """One question with a context, the same by reference, and another context of any chunks."""
+    query, options = library.question(), library.options()
+    found = library.engine.retrieve(ACME, query, options)
+    if found.context is None:
+        raise ValueError("a context was asked for")
+    Case(library, found.hits, options, found.context).look(seen, where)
+    refs = [ChunkRef(chunk_id=hit.chunk.id) for hit in found.hits if hit.chunk.id is not None]
+    if refs:
+        again = library.engine.assemble_refs(ACME, refs, options).context
+        problems = [] if again == found.context else [Problem("refs", "another context by reference")]
+        seen.tally.add(where, problems)
+    chunks = library.some()
+    options = library.options(chunks)
+    refs = [ChunkRef(chunk_id=chunk.id) for chunk in chunks if chunk.id is not None]
+    made = library.engine.assemble_refs(ACME, refs, options)
+    Case(library, made.hits, options, made.context).look(seen, f"{where}, by reference")
+
+
+def try_part(options: Options, documents: int, questions: int, part: int) -> Seen:
+    """Questions to one library."""
+    library, seen = Library(options, part, documents), Seen()
+    for number in range(questions):
+        ask(library, seen, f"part {part}, question {number}")
+    library.close()
+    return seen
+
+
+def prove(
+    options: Options,
+    tell: Callable[[str], None],
+    parts: int = PARTS,
+    documents: int = DOCUMENTS,
+    questions: int = QUESTIONS,
+) -> Report:
+    """Asks every library its questions."""
+    work = partial(try_part, options, documents, questions)
+    seen = list(spread(work, range(parts * options.rounds), options.processes, tell))
+    whole = total([one.tally for one in seen])
+    fills = [share for one in seen for share in one.fills]
+    return {
+        "contexts": sum(one.contexts for one in seen),
+        "markers": sum(one.markers for one in seen),
+        "exact_spans": sum(one.exact for one in seen),
+        "over_budget": sum(one.over_budget for one in seen),
+        "fills": len(fills),
+        "fill_min": round(min(fills, default=0.0), 4),
+        "fill_median": round(median(fills), 4) if fills else 0.0,
+        "problems": dict(whole.problems),
+        "broken": whole.broken,
+    }
+
+
+def held(report: Report) -> bool:
+    exact = report["markers"] == report["exact_spans"] > 0
+    return exact and not report["problems"] and report["fill_min"] >= FILLED
+
+
+if __name__ == "__main__":
+    main("citations", prove, held=held)
