@@ -19,6 +19,7 @@ COLLECTION = {
     "chunk_strategy": "markdown",
     "chunk_size": 512,
     "chunk_overlap": 50,
+    "retrieval_strategy": "hybrid",
     "metadata": {"team": "looms"},
     "document_count": 1,
     "chunk_count": 12,
@@ -80,7 +81,62 @@ HIT = {
         "metadata": {},
     },
 }
-REASON = {"code": "fewer_than_top_k", "detail": "There are no more chunks", "in_progress": None, "best_score": None}
+OPTIONS = {
+    "mmr_lambda": 0.7,
+    "rrf_k": 60,
+    "weights": {"vector": 1.0, "bm25": 1.0},
+    "first_stage": "hybrid",
+    "fuse": True,
+    "fallback": False,
+    "explain": True,
+}
+FOUND = {
+    **HIT,
+    "score": 1 / 62 + 1 / 61,
+    "signals": {
+        "vector": {"rank": 2, "score": 0.6911},
+        "bm25": {"rank": 1, "score": 4.2105},
+        "fused": {"rank": 1, "score": 1 / 62 + 1 / 61},
+        "mmr": None,
+        "first_stage": None,
+        "rerank": None,
+        "final": {"rank": 1, "score": 1 / 62 + 1 / 61},
+    },
+}
+CUT = {
+    **HIT,
+    "rank": 0,
+    "score": 1 / 61,
+    "chunk": {
+        **CHUNK,
+        "text": "The weft is woven in with a shuttle.",
+        "start_index": 55,
+        "end_index": 91,
+        "char_count": 36,
+        "id": "chk_01ksr49200e0080c1s00010004",
+        "index": 4,
+        "token_count": 9,
+        "lineage": {**CHUNK["lineage"], "chunk_index": 4},  # type: ignore[dict-item]  # a dict of its own kind
+    },
+    "signals": {
+        "vector": {"rank": 1, "score": 0.7014},
+        "bm25": None,
+        "fused": {"rank": 2, "score": 1 / 61},
+        "mmr": None,
+        "first_stage": None,
+        "rerank": None,
+        "final": {"rank": 2, "score": 1 / 61},
+    },
+}
+REASON = {
+    "code": "below_min_score",
+    "detail": "The best score that was cut is 0.01639; lower min_score to see more",
+    "in_progress": None,
+    "best_score": 1 / 61,
+    "filtered": None,
+    "attribute": None,
+    "found": None,
+}
 INGESTED = {
     "document_id": DOCUMENT_ID,
     "chunk_count": 12,
@@ -111,7 +167,9 @@ QUESTION = {
     "query": "What holds the warp threads?",
     "collections": [COLLECTION_ID],
     "top_k": 5,
-    "min_score": 0.2,
+    "min_score": 0.02,
+    "strategy": "hybrid",
+    "options": OPTIONS,
     "filter": {"year": {"gte": 2020}, "lang": {"in": ["en", "de"]}},
 }
 CONTEXT = {
@@ -147,7 +205,12 @@ def _page(*items: Any) -> dict[str, Any]:
 
 
 EXAMPLES: dict[str, Any] = {
-    "NewCollection": {"name": "handbook", "chunk_strategy": "markdown", "metadata": {"team": "looms"}},
+    "NewCollection": {
+        "name": "handbook",
+        "chunk_strategy": "markdown",
+        "retrieval_strategy": "hybrid",
+        "metadata": {"team": "looms"},
+    },
     "CollectionUpdate": {"description": "What new weavers read"},
     "Collection": COLLECTION,
     "ListAnswer_Collection_": _page(COLLECTION),
@@ -198,25 +261,54 @@ EXAMPLES: dict[str, Any] = {
     "QuestionBody": QUESTION,
     "RetrieveBody": {**QUESTION, "assemble": {"max_tokens": 2000, "token_counter": "chars/4", "expand": 1}},
     "RetrieveResult": {
-        "hits": [HIT],
-        "score": "cosine",
-        "strategy": "similarity",
+        "hits": [FOUND],
+        "score": "rrf",
+        "strategy": "hybrid",
+        "options": OPTIONS,
+        "models": ["amazon.titan-embed-text-v2:0"],
         "reason": REASON,
+        "fallback": None,
         "context": CONTEXT,
     },
     "CompareResult": {
-        "hits": [{**HIT, "vector_rank": 1, "vector_score": 0.8123}],
-        "left_out": [],
+        "hits": [
+            {
+                **FOUND,
+                "vector_rank": 2,
+                "vector_score": 0.6911,
+                "move": {
+                    "code": "moved_up",
+                    "detail": "From 2 to 1; vector 2 (0.6911), BM25 1 (4.21), fused 1 (0.03252)",
+                },
+            }
+        ],
+        "left_out": [
+            {
+                **CUT,
+                "vector_rank": 1,
+                "vector_score": 0.7014,
+                "move": {
+                    "code": "below_min_score",
+                    "detail": "Its score 0.01639 is below min_score 0.02; vector 1 (0.7014), fused 2 (0.01639)",
+                },
+            }
+        ],
         "window": 50,
-        "vector_matches": 1,
-        "best_vector_score": 0.8123,
-        "reordered": False,
-        "same_search": True,
-        "score": "cosine",
-        "strategy": "similarity",
-        "retriever_ms": 4.2,
+        "vector_matches": 2,
+        "best_vector_score": 0.7014,
+        "reordered": True,
+        "same_search": False,
+        "score": "rrf",
+        "strategy": "hybrid",
+        "options": OPTIONS,
+        "models": ["amazon.titan-embed-text-v2:0"],
+        "candidates": 50,
+        "top_k": 5,
+        "min_score": 0.02,
+        "retriever_ms": 11.8,
         "vector_ms": 4.2,
         "reason": REASON,
+        "fallback": None,
     },
     "AssembleBody": {
         "refs": [{"chunk_id": CHUNK_ID}],
@@ -233,8 +325,9 @@ EXAMPLES: dict[str, Any] = {
         "chunker": _stage("splitters", "registry"),
         "embedder": _stage("amazon.titan-embed-text-v2:0", "bedrock", dimensions=1024),
         "vector_store": _stage("embedded", "exact"),
-        "retriever": {"name": "", "type": "", "configured": False, "content_types": [], "dimensions": 0},
+        "retriever": _stage("strategies", "similarity, mmr, hybrid, rerank"),
         "reranker": _stage("ms-marco-MiniLM-L-12-v2-int8", "onnx", max_tokens=256),
+        "strategies": {"similarity": "cosine", "mmr": "mmr_relevance", "hybrid": "rrf", "rerank": "rrf"},
         "score": "cosine",
         "tenant_filter": "verified",
     },

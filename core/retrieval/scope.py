@@ -1,5 +1,6 @@
 """Where a question is asked, and how: everything that is settled before it is embedded."""
 
+import unicodedata
 from dataclasses import dataclass
 
 from core.metadata.rows import CollectionRow
@@ -17,6 +18,7 @@ MAX_TOP_K = 100
 MAX_QUERY_CHARACTERS = 8192
 MIN_POOL = 20
 MIN_FUSED = 50
+_INVISIBLE = {"Cc", "Cf", "Zs", "Zl", "Zp"}
 
 
 @dataclass(frozen=True)
@@ -106,8 +108,8 @@ def settle_scope(parts: Parts, tenant: Tenant, query: RetrieveQuery) -> Scope:
 
 
 def _top_k(query: RetrieveQuery) -> int:
-    if not query.query.strip():
-        raise InvalidArgument("The query is blank", field="query")
+    if all(unicodedata.category(character) in _INVISIBLE for character in query.query):
+        raise InvalidArgument("The query is blank: it has no visible character", field="query")
     if len(query.query) > MAX_QUERY_CHARACTERS:
         raise InvalidArgument(
             f"A query is at most {MAX_QUERY_CHARACTERS} characters", field="query", limit=MAX_QUERY_CHARACTERS

@@ -8,6 +8,8 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # s
 from openapi_spec_validator import validate
 
 from core.http.problem import codes
+from core.model.hit import CompareResult, RetrieveResult
+from core.ranking.explain import explain
 from infra import openapi
 from infra.openapi_examples import EXAMPLES
 from infra.template import load, routes
@@ -95,3 +97,9 @@ def test_every_body_and_answer_has_an_example(document: dict[str, Any]) -> None:
 def test_an_example_is_of_its_own_schema(document: dict[str, Any], name: str) -> None:
     schema = {"$ref": f"#/components/schemas/{name}", "components": document["components"]}
     Draft202012Validator(schema).validate(EXAMPLES[name])
+
+
+def test_the_examples_of_answers_hold_what_answers_promise() -> None:
+    RetrieveResult.model_validate(EXAMPLES["RetrieveResult"])
+    answer = CompareResult.model_validate(EXAMPLES["CompareResult"])
+    assert explain(answer) == [hit.chunk.id for hit in (*answer.hits, *answer.left_out)]

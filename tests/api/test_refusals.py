@@ -202,6 +202,35 @@ def test_a_wrong_upload_is_refused_and_nothing_is_written(
     assert scan() == before
 
 
+BAD_OPTIONS: list[tuple[Any, str]] = [
+    ([], "options"),
+    ("explain", "options"),
+    ({"explained": True}, "options.explained"),
+    ({"explain": "yes"}, "options.explain"),
+    ({"explain": 1}, "options.explain"),
+    ({"mmr_lambda": -0.01}, "options.mmr_lambda"),
+    ({"mmr_lambda": 1.01}, "options.mmr_lambda"),
+    ({"mmr_lambda": "0.5"}, "options.mmr_lambda"),
+    ({"lambda": 0.5}, "options.lambda"),
+    ({"rrf_k": 0}, "options.rrf_k"),
+    ({"rrf_k": -60}, "options.rrf_k"),
+    ({"rrf_k": 10_001}, "options.rrf_k"),
+    ({"rrf_k": 60.5}, "options.rrf_k"),
+    ({"rrf_k": "60"}, "options.rrf_k"),
+    ({"weights": {"vector": -1}}, "options.weights.vector"),
+    ({"weights": {"bm25": -0.001, "vector": 1}}, "options.weights.bm25"),
+    ({"weights": {"vector": 1001}}, "options.weights.vector"),
+    ({"weights": {"vector": 0, "bm25": 0}}, "options.weights"),
+    ({"weights": {"vector": True}}, "options.weights.vector"),
+    ({"weights": {"rerank": 1}}, "options.weights.rerank"),
+    ({"weights": [1, 1]}, "options.weights"),
+    ({"first_stage": "rerank"}, "options.first_stage"),
+    ({"first_stage": "magic"}, "options.first_stage"),
+    ({"fuse": "no"}, "options.fuse"),
+    ({"fallback": 1}, "options.fallback"),
+]
+
+
 BAD_QUERIES = [
     ({}, "query"),
     ({"query": ""}, "query"),
@@ -219,13 +248,22 @@ BAD_QUERIES = [
     ({"query": "a", "top_k": 10**30}, "top_k"),
     ({"query": "a", "min_score": "0.5"}, "min_score"),
     ({"query": "a", "min_score": True}, "min_score"),
-    ({"query": "a", "strategy": "hybrid"}, "strategy"),
-    ({"query": "a", "strategy": "mmr"}, "strategy"),
+    ({"query": "a" * 2**20}, "query"),
+    ({"query": "\x00\n\t "}, "query"),
+    ({"query": "a", "min_score": "high"}, "min_score"),
+    ({"query": "a", "min_score": -1.01}, "min_score"),
+    ({"query": "a", "min_score": 1.01}, "min_score"),
+    ({"query": "a", "strategy": "mmr", "min_score": 1.01}, "min_score"),
+    ({"query": "a", "strategy": "hybrid", "min_score": 0.5}, "min_score"),
+    ({"query": "a", "strategy": "hybrid", "min_score": -0.1}, "min_score"),
     ({"query": "a", "strategy": ""}, "strategy"),
+    ({"query": "a", "strategy": "magic"}, "strategy"),
+    ({"query": "a", "strategy": "Hybrid"}, "strategy"),
+    ({"query": "a", "strategy": ["hybrid"]}, "strategy"),
     ({"query": "a", "collections": []}, "collections"),
     ({"query": "a", "collections": "x"}, "collections"),
     ({"query": "a", "collections": ["x"]}, "collections.0"),
-    ({"query": "a", "collections": [MISSING_COLLECTION, MISSING_COLLECTION]}, "collections"),
+    ({"query": "a", "collections": [MISSING_COLLECTION] * 101}, "collections"),
     ({"query": "a", "filter": {"year": 2024}}, "filter"),
     ({"query": "a", "filter": {"or": [{"not": {"year": {"exists": False}}}]}}, "filter"),
     ({"query": "a", "filter": {"year": {"near": 2024}}}, "filter"),
@@ -237,7 +275,11 @@ BAD_QUERIES = [
     ({"query": "a", "filter": []}, "filter"),
     ({"query": "a", "filter": "year > 2024"}, "filter"),
     ({"query": "a", "filters": {"year": 2024}}, "filters"),
-    ({"query": "a", "options": {}}, "options"),
+    *[
+        ({"query": "a", "strategy": strategy, "options": options}, field)
+        for strategy in ("hybrid", "similarity")
+        for options, field in BAD_OPTIONS
+    ],
     ({"query": "a", "tenant": "other"}, "tenant"),
 ]
 
@@ -284,8 +326,35 @@ def test_a_wrong_question_is_refused_before_it_is_embedded(
 
 
 @pytest.mark.parametrize("path", ["/v1/retrieve", "/v1/compare"])
-def test_an_infinite_min_score_is_refused(api: Api, path: str) -> None:
-    refused(api.call("POST", path, raw=b'{"query": "a", "min_score": 1e999}'), 400, "invalid_argument", "min_score")
+@pytest.mark.parametrize("number", [b"1e999", b"-1e999", b"NaN", b"Infinity"])
+def test_an_endless_number_is_refused(api: Api, path: str, number: bytes) -> None:
+    for raw, field in (
+        (b'{"query": "a", "min_score": %s}', "min_score"),
+        (b'{"query": "a", "options": {"mmr_lambda": %s}}', "options.mmr_lambda"),
+        (b'{"query": "a", "options": {"weights": {"vector": %s}}}', "options.weights.vector"),
+    ):
+        answer = api.call("POST", path, raw=raw % number)
+        assert answer.json["field"] in (field, "body"), answer.text
+        refused(answer, 400, "invalid_argument")
+
+
+@pytest.mark.parametrize("path", ["/v1/retrieve", "/v1/compare"])
+def test_a_question_that_is_no_text_is_refused(api: Api, path: str) -> None:
+    refused(api.call("POST", path, raw=b'{"query": "\\ud800"}'), 400, "invalid_argument")
+
+
+@pytest.mark.parametrize("path", ["/v1/retrieve", "/v1/compare"])
+def test_what_a_refused_min_score_could_be_is_said(api: Api, path: str) -> None:
+    answer = api.post(path, {"query": "a", "strategy": "hybrid", "min_score": 0.7})
+    refused(answer, 400, "invalid_argument", "min_score")
+    assert (answer.json["lowest"], answer.json["highest"]) == (0, 2 / 61)
+    assert "rrf" in answer.json["detail"]
+
+
+@pytest.mark.parametrize("path", ["/v1/retrieve", "/v1/compare"])
+def test_without_a_reranker_reranking_is_not_configured(api: Api, hashed: HashedEmbedder, path: str) -> None:
+    refused(api.post(path, {"query": "a", "strategy": "rerank"}), 503, "not_configured")
+    assert hashed.calls == 0
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,9 @@
 
 import pytest
 
+from core.model.hit import CompareResult
 from core.model.ids import ChunkId, CollectionId, DocumentId
+from core.ranking.explain import explain
 from tests.api.gateway import Api
 from tests.api.test_strictness import refused
 from tests.support.embedder import HashedEmbedder
@@ -149,3 +151,53 @@ def test_a_gone_or_foreign_chunk_makes_the_ranking_stale(api: Api, filled: str) 
     assert missing.json["chunk_id"] == MISSING_CHUNK
     foreign = api.as_tenant("other").post("/v1/assemble", {"refs": [{"chunk_id": hit["chunk"]["id"]}]})
     refused(foreign, 409, "stale_ranking")
+
+
+def test_hybrid_is_told_by_its_options_and_shows_its_figures(api: Api, filled: str) -> None:
+    asked = {
+        "query": "loom yarn",
+        "strategy": "hybrid",
+        "options": {"rrf_k": 10, "weights": {"vector": 2, "bm25": 0.5}, "explain": True},
+    }
+    answer = api.post("/v1/retrieve", asked)
+    assert answer.status == 200, answer.text
+    result = answer.json
+    assert (result["score"], result["strategy"], result["fallback"]) == ("rrf", "hybrid", None)
+    assert result["options"]["weights"] == {"vector": 2, "bm25": 0.5}
+    for hit in result["hits"]:
+        vector, bm25 = hit["signals"]["vector"], hit["signals"]["bm25"]
+        by_terms = 0.5 / (10 + bm25["rank"]) if bm25 else 0
+        assert hit["score"] == 2 / (10 + vector["rank"]) + by_terms
+    quiet = api.post("/v1/retrieve", {**asked, "options": {}}).json
+    assert all("signals" not in hit for hit in quiet["hits"])
+
+
+@pytest.mark.parametrize("query", ["the of and", "loom\x00\x1b[31m yarn", "…", "織機 🧶"])
+@pytest.mark.parametrize("path", ["/v1/retrieve", "/v1/compare"])
+def test_an_odd_question_is_answered(api: Api, filled: str, path: str, query: str) -> None:
+    answer = api.post(path, {"query": query, "strategy": "hybrid"})
+    assert answer.status == 200, answer.text
+    assert len(answer.json["hits"]) == 3
+
+
+@pytest.mark.parametrize("strategy", ["similarity", "mmr", "hybrid"])
+def test_a_comparison_can_be_explained_from_its_json_alone(api: Api, filled: str, strategy: str) -> None:
+    answer = api.post("/v1/compare", {"query": "the yarn of a loom", "strategy": strategy, "top_k": 2})
+    assert answer.status == 200, answer.text
+    result = answer.json
+    assert all(hit["move"]["code"] and hit["move"]["detail"] for hit in result["hits"] + result["left_out"])
+    explained = explain(CompareResult.model_validate(result))
+    assert explained[:2] == [hit["chunk"]["id"] for hit in result["hits"]]
+
+
+def test_a_collections_own_strategy_is_used(api: Api) -> None:
+    body = {"name": "searched", "retrieval_strategy": "hybrid"}
+    made = api.post("/v1/collections", body).json
+    assert made["retrieval_strategy"] == "hybrid"
+    path = f"/v1/collections/{made['id']}"
+    asked = {"query": "loom", "collections": [made["id"]]}
+    assert api.post("/v1/retrieve", asked).json["strategy"] == "hybrid"
+    assert api.patch(path, {"retrieval_strategy": "mmr"}).json["retrieval_strategy"] == "mmr"
+    assert api.post("/v1/compare", asked).json["strategy"] == "mmr"
+    refused(api.patch(path, {"retrieval_strategy": "magic"}), 400, "invalid_argument", "retrieval_strategy")
+    refused(api.patch(path, {"retrieval_strategy": "rerank"}), 503, "not_configured")

@@ -130,6 +130,7 @@ def test_there_are_top_k_hits_whenever_there_are_so_many(world: World, top_k: in
     [
         ({"query": ""}, "query"),
         ({"query": " \n\t\u3000"}, "query"),
+        ({"query": "\x00\x1b\u200b"}, "query"),
         ({"query": "x" * 8193}, "query"),
         ({"query": "red", "top_k": 101}, "top_k"),
     ],
