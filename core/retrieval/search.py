@@ -106,15 +106,15 @@ class Search(Generic[Chosen]):
         limits = [ask.query.limit for ask in self._asks]
         for left in reversed(range(MAX_SEARCHES)):
             one = self._round(limits)
-            hidden, unsettled = one.hidden, self._incomplete(one)
+            hidden, serving, unsettled = one.hidden, one.serving, self._incomplete(one)
             if not unsettled or not left:
-                found, vanished = self._read_back(one)
+                found, vanished, came = self._read_back(one)
                 unsettled |= bool(vanished or self._lost.intersection(match.chunk_id for match in found.chosen.wanted))
                 if not unsettled or not left:
                     return replace(found, bounded=unsettled)
-                hidden = hidden | vanished
+                hidden, serving = hidden | vanished, (serving - vanished.keys()) | came
             known = self._hidden | hidden
-            self._hidden = {name: match for name, match in known.items() if name not in one.serving}
+            self._hidden = {name: match for name, match in known.items() if name not in serving}
             limits = [max(2 * limit, MIN_REFILL) for limit in limits]
         raise AssertionError("the last round returns")
 
@@ -156,8 +156,8 @@ class Search(Generic[Chosen]):
                 raise RuntimeError("the vector store answered with another tenant's record")
         return matches
 
-    def _read_back(self, one: _Round) -> tuple[Found[Chosen], dict[str, VectorMatch]]:
-        """What is made of a round, and what of it turns out to be served no more."""
+    def _read_back(self, one: _Round) -> tuple[Found[Chosen], dict[str, VectorMatch], set[str]]:
+        """What is made of a round, what of it turns out to be served no more, and what is served in its place."""
         lists = [served[: ask.query.limit] for ask, served in zip(self._asks, one.served, strict=True)]
         chosen = self._choose(lists)
         wanted = {match.chunk_id: match for match in chosen.wanted}
@@ -169,14 +169,15 @@ class Search(Generic[Chosen]):
         }
         missing = [match for one, match in wanted.items() if one not in bodies]
         # Between the two reads a version can have been replaced and purged.
-        now = _State.read(self._parts, self._tenant, missing) if missing else None
-        hidden = {match.chunk_id.generation: match for match in missing if now and now.hides(match)}
+        now = _State.read(self._parts, self._tenant, missing)
+        hidden = {match.chunk_id.generation: match for match in missing if now.hides(match)}
         orphans = self._orphans([match for match in missing if match.chunk_id.generation not in hidden])
         bodies.update(dict.fromkeys(orphans, Body(None, None)))
         self._lost |= {match.chunk_id for match in missing} - orphans
         if orphans:
             self._parts.metrics.record("orphaned_hits", len(orphans), "Count")
-        return Found(chosen, bodies, bounded=False, vector_seconds=self._vector_seconds), hidden
+        found = Found(chosen, bodies, bounded=False, vector_seconds=self._vector_seconds)
+        return found, hidden, now.serving()
 
     def _orphans(self, lost: Sequence[VectorMatch]) -> set[ChunkId]:
         """Those of the matches without a row that are kept: without a source, in a collection that is not being
