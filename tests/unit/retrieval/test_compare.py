@@ -1,15 +1,21 @@
-"""Compare without a retriever: both rankings come from one search and cannot disagree."""
+"""Compare: the final ranking beside the raw vector ranking. By similarity the two are one and cannot disagree."""
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.model.hit import CompareResult, ReasonCode
-from core.model.query import RetrieveQuery, ScoreKind
+from core.model.errors import Unavailable
+from core.model.hit import CompareHit, CompareResult, MoveCode, ReasonCode
+from core.model.query import RetrieveQuery, ScoreKind, Strategy
+from core.ranking.explain import explain
+from core.vectors.types import VectorMatch, VectorQuery
+from tests.support.embedder import HashedEmbedder
 from tests.support.engines import ACME, World
 from tests.support.meddling import MeddlingVectors, RecordedMetrics, Recorder
+from tests.support.reranker import WordOverlapReranker
 from tests.unit.conftest import memory_world
 
 
@@ -96,3 +102,260 @@ def test_it_finds_what_retrieve_finds(count: int, top_k: int, min_score: float |
     assert both.reason == plain.reason
     assert both.vector_matches == count
     world.vectors.close()
+
+
+# -- with a strategy of its own ------------------------------------------------------------------------
+
+MOVES = {MoveCode.SAME_RANK, MoveCode.MOVED_UP, MoveCode.MOVED_DOWN, MoveCode.FROM_BEYOND_WINDOW}
+
+
+def raw_window(world: World, question: str, window: int) -> list[VectorMatch]:
+    """The vector ranking, from the store itself."""
+    ids = [row.id for row in world.parts.collections.all(ACME)]
+    query = VectorQuery(world.embedder.embed([question]).vectors[0], ids, window)
+    return world.vectors.search(ACME, world.embedder.space, query)
+
+
+def check(world: World, question: str, result: CompareResult) -> None:
+    """The seed's rules, word for word, applied to the hits and to what the store says."""
+    raw = raw_window(world, question, result.window)
+    ranks = {match.chunk_id: rank for rank, match in enumerate(raw, start=1)}
+    cosines = {match.chunk_id: match.score for match in raw}
+    assert result.window == max(3 * result.top_k, 50)
+    assert (result.vector_matches, result.best_vector_score) == (len(raw), raw[0].score if raw else 0)
+    for hit in (*result.hits, *result.left_out):
+        assert hit.chunk.id is not None
+        assert hit.vector_rank == ranks.get(hit.chunk.id, 0)
+        assert hit.vector_score == cosines.get(hit.chunk.id, 0)
+    hits = {hit.chunk.id for hit in result.hits}
+    places = [hit.vector_rank for hit in result.hits]
+    skipped = [match.chunk_id for match in raw if match.chunk_id not in hits]
+    if not places:
+        skipped = []
+    elif 0 not in places:
+        skipped = [one for one in skipped if ranks[one] < max(places)]
+    assert [hit.chunk.id for hit in result.left_out] == skipped[: result.top_k]
+    assert {hit.rank for hit in result.left_out} <= {0}
+    assert [hit.rank for hit in result.hits] == list(range(1, len(places) + 1))
+    assert result.reordered == (any(hit.rank != hit.vector_rank for hit in result.hits) or bool(skipped))
+    for hit in result.hits:
+        assert hit.move.code == move_of(hit)
+    for hit in result.left_out:
+        assert hit.move.code not in MOVES
+    for hit in (*result.hits, *result.left_out):
+        assert hit.signals is not None
+        assert hit.move.detail
+
+
+def move_of(hit: CompareHit) -> MoveCode:
+    if not hit.vector_rank:
+        return MoveCode.FROM_BEYOND_WINDOW
+    if hit.rank == hit.vector_rank:
+        return MoveCode.SAME_RANK
+    return MoveCode.MOVED_UP if hit.rank < hit.vector_rank else MoveCode.MOVED_DOWN
+
+
+words = st.sampled_from(["red", "green", "blue", "pale", "the", "grey"])
+texts = st.lists(words, min_size=1, max_size=5).map(" ".join)
+weights = st.sampled_from([(1.0, 1.0), (0.0, 1.0), (1.0, 0.0), (0.5, 2.0)])
+chosen = st.fixed_dictionaries(
+    {
+        "mmr_lambda": st.sampled_from([0.0, 0.3, 0.7, 1.0]),
+        "rrf_k": st.sampled_from([1, 60]),
+        "weights": weights.map(lambda pair: {"vector": pair[0], "bm25": pair[1]}),
+        "first_stage": st.sampled_from(["similarity", "mmr", "hybrid"]),
+        "fuse": st.booleans(),
+    }
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(texts, max_size=12, unique=True),
+    texts,
+    st.sampled_from(list(Strategy)),
+    st.integers(1, 6),
+    st.none() | st.floats(0, 1),
+    chosen,
+)
+def test_the_rules_hold_for_every_strategy_and_retrieve_finds_the_same(
+    corpus: list[str], question: str, strategy: Strategy, top_k: int, share: float | None, options: dict[str, Any]
+) -> None:
+    world = memory_world(Recorder(), MeddlingVectors())
+    world.parts.reranker = WordOverlapReranker(world.clock)
+    collection = world.collection()
+    for number, text in enumerate(corpus):
+        world.ingest(collection, text, source_key=str(number))
+    asked: dict[str, Any] = {"query": question, "strategy": strategy, "top_k": top_k, "options": options}
+    if share is not None:
+        best = world.engine.retrieve(ACME, RetrieveQuery.model_validate(asked)).hits
+        asked["min_score"] = max(0.0, best[0].score * share) if best else 0.0
+    query = RetrieveQuery.model_validate(asked)
+    result = world.engine.compare(ACME, query)
+    check(world, question, result)
+    plain = world.engine.retrieve(ACME, query)
+    assert [(hit.rank, hit.chunk, hit.score) for hit in result.hits] == [
+        (hit.rank, hit.chunk, hit.score) for hit in plain.hits
+    ]
+    assert (result.reason, result.score, result.strategy) == (plain.reason, plain.score, plain.strategy)
+    assert result.same_search == (strategy is Strategy.SIMILARITY)
+    assert result.retriever_ms >= result.vector_ms >= 0
+    order = explain(CompareResult.model_validate_json(result.model_dump_json()))
+    assert order[: len(result.hits)] == [hit.chunk.id for hit in result.hits]
+    world.vectors.close()
+
+
+def with_rare(world: World, count: int = 1) -> None:
+    """Sixty texts that the question is like, by words that are no terms, and some that have its rare word."""
+    collection = world.collection()
+    for number in range(count):
+        others = " ".join(f"w{number}.{other}" for other in range(80))
+        world.ingest(collection, f"zebra {others}", source_key=f"rare {number}")
+    for number in range(60):
+        world.ingest(collection, f"the of {number}", source_key=str(number))
+
+
+def ask(world: World, question: str, **fields: Any) -> CompareResult:
+    return world.engine.compare(ACME, RetrieveQuery.model_validate({"query": question, **fields}))
+
+
+def moves(hits: list[CompareHit]) -> list[MoveCode]:
+    return [hit.move.code for hit in hits]
+
+
+def test_a_hit_beyond_the_window_has_rank_0_and_leaves_every_other_out(world: World) -> None:
+    with_rare(world)
+    result = ask(world, "the of zebra", strategy="hybrid", top_k=3)
+    check(world, "the of zebra", result)
+    [beyond] = [hit for hit in result.hits if not hit.vector_rank]
+    assert beyond.chunk.text.startswith("zebra")
+    assert (beyond.vector_score, beyond.move.code) == (0, MoveCode.FROM_BEYOND_WINDOW)
+    assert "BM25 1" in beyond.move.detail
+    assert [hit.vector_rank for hit in result.left_out] == [3, 4, 5], "in vector order, at most top_k"
+    assert moves(result.left_out) == [MoveCode.BEYOND_TOP_K] * 3
+    assert result.reordered
+
+
+def test_what_a_reranker_was_not_given_is_no_candidate(world: World) -> None:
+    world.parts.reranker = WordOverlapReranker(world.clock)
+    with_rare(world, 25)
+    result = ask(world, "the of zebra", strategy="rerank", top_k=2, options={"weights": {"bm25": 100}})
+    check(world, "the of zebra", result)
+    assert moves(result.hits) == [MoveCode.FROM_BEYOND_WINDOW] * 2
+    assert moves(result.left_out) == [MoveCode.NOT_A_CANDIDATE] * 2
+    assert [hit.vector_rank for hit in result.left_out] == [1, 2]
+    assert result.left_out[0].move.detail.startswith("Number 26 of the first stage, and 20 were reranked; vector 1 (")
+
+
+def test_mmr_leaves_nothing_out_that_was_no_candidate(world: World) -> None:
+    fill(world, 60)
+    result = ask(world, "red green1 w8", strategy="mmr", top_k=3, options={"mmr_lambda": 0.0})
+    check(world, "red green1 w8", result)
+    assert moves(result.left_out) == [MoveCode.BEYOND_TOP_K] * 3
+    assert "and 3 were asked for" in result.left_out[0].move.detail
+
+
+def test_without_weight_for_vectors_their_best_are_no_candidates(world: World) -> None:
+    with_rare(world)
+    result = ask(world, "the of zebra", strategy="hybrid", top_k=2, options={"weights": {"vector": 0}})
+    check(world, "the of zebra", result)
+    assert moves(result.hits) == [MoveCode.FROM_BEYOND_WINDOW]
+    assert moves(result.left_out) == [MoveCode.NOT_A_CANDIDATE] * 2
+    assert "no weight" in result.left_out[0].move.detail
+    assert [hit.score for hit in result.left_out] == [hit.vector_score for hit in result.left_out]
+
+
+def test_what_min_score_removed_says_so(world: World) -> None:
+    collection = world.collection()
+    # By words the order is another than by vectors: what has the question's words among many others is less like it.
+    for number, text in enumerate(["red of the the", "red red green", "the of and", "green blue red pale grey of it"]):
+        world.ingest(collection, text, source_key=str(number))
+    question = "the of and red green blue"
+    whole = ask(world, question, strategy="hybrid", options={"weights": {"vector": 0.5, "bm25": 3}})
+    check(world, question, whole)
+    bar = whole.hits[1].score
+    result = ask(world, question, strategy="hybrid", min_score=bar, options={"weights": {"vector": 0.5, "bm25": 3}})
+    check(world, question, result)
+    assert len(result.hits) == 2
+    assert result.left_out, "the vectors liked something better"
+    assert set(moves(result.left_out)) == {MoveCode.BELOW_MIN_SCORE}
+    assert f"{bar:g}" in result.left_out[0].move.detail
+
+
+def test_a_move_up_and_a_move_down_tell_from_where(world: World) -> None:
+    fill(world, 20)
+    result = ask(world, "red green1 w8", strategy="mmr", top_k=10, options={"mmr_lambda": 0.2})
+    check(world, "red green1 w8", result)
+    by_code = {hit.move.code: hit for hit in result.hits}
+    assert by_code.keys() >= {MoveCode.SAME_RANK, MoveCode.MOVED_UP, MoveCode.MOVED_DOWN}
+    for code in (MoveCode.MOVED_UP, MoveCode.MOVED_DOWN):
+        hit = by_code[code]
+        assert hit.move.detail.startswith(f"From {hit.vector_rank} to {hit.rank}; ")
+        assert "penalty" in hit.move.detail
+
+
+def test_both_sides_are_timed_when_there_is_a_retriever(
+    world: World, vectors: MeddlingVectors, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(world, 3)
+    for name, seconds in (("search", 2), ("search_text", 3)):
+        found = getattr(vectors, name)
+
+        def slow(*arguments: Any, found: Any = found, seconds: int = seconds) -> Any:
+            world.clock.advance(seconds)
+            return found(*arguments)
+
+        monkeypatch.setattr(vectors, name, slow)
+    result = ask(world, "red", strategy="hybrid")
+    assert (result.vector_ms, result.retriever_ms) == (2000, 5000)
+    assert not result.same_search
+    result = ask(world, "red")
+    assert (result.vector_ms, result.retriever_ms, result.same_search) == (2000, 2000, True)
+
+
+def test_a_comparison_searches_once_by_vector_and_embeds_once_whatever_the_strategy(
+    world: World, vectors: MeddlingVectors
+) -> None:
+    world.parts.reranker = WordOverlapReranker(world.clock)
+    fill(world, 3)
+    for strategy in Strategy:
+        calls, searches = world.embedder.calls, len(vectors.searches)
+        ask(world, "red", strategy=strategy)
+        assert (world.embedder.calls, len(vectors.searches)) == (calls + 1, searches + 1)
+
+
+def test_a_comparison_says_that_a_stage_failed(world: World) -> None:
+    world.parts.reranker = reranker = WordOverlapReranker(world.clock)
+    fill(world, 30)
+    reranker.failure = Unavailable("The model does not answer")
+    for first in ("similarity", "mmr", "hybrid"):
+        options = {"fallback": True, "first_stage": first}
+        result = ask(world, "red green1 w8", strategy="rerank", top_k=4, options=options)
+        assert result.fallback is not None
+        check(world, "red green1 w8", result)
+        assert [hit.signals and hit.signals.rerank for hit in result.hits] == [None] * 4
+        assert explain(result)[:4] == [hit.chunk.id for hit in result.hits]
+
+
+def test_over_several_models_the_raw_ranking_is_fused_by_rank_too(world: World) -> None:
+    world.parts.embedders = {name: HashedEmbedder(name, dimensions) for name, dimensions in (("a", 48), ("b", 64))}
+    for name in "ab":
+        collection = world.collection(name, embedding_model=name)
+        for number in range(30):
+            world.ingest(collection, f"red green{number % 7} {name}{number}", source_key=str(number))
+    result = ask(world, "red green3", top_k=6)
+    assert (result.models, result.score, result.same_search) == (["a", "b"], ScoreKind.RRF, True)
+    assert (result.reordered, result.left_out, result.vector_matches) == (False, [], 50)
+    assert [hit.vector_rank for hit in result.hits] == [1, 2, 3, 4, 5, 6]
+    assert all(hit.vector_score != hit.score for hit in result.hits), "the cosine of its own model"
+    hybrid = ask(world, "red green3", top_k=6, strategy="hybrid")
+    assert explain(hybrid)[:6] == [hit.chunk.id for hit in hybrid.hits]
+    assert {hit.move.code for hit in hybrid.left_out} <= {MoveCode.BEYOND_TOP_K, MoveCode.NOT_A_CANDIDATE}
+
+
+def test_a_figure_that_was_changed_is_noticed(world: World) -> None:
+    fill(world, 10)
+    result = ask(world, "red green1", strategy="mmr", top_k=3)
+    changed = result.model_copy(update={"hits": [hit.model_copy(update={"score": 0.5}) for hit in result.hits]})
+    with pytest.raises(ValueError, match="its parts give"):
+        explain(changed)
