@@ -43,7 +43,7 @@ def test_components_say_what_is_configured(api: Api) -> None:
     components = api.get("/v1/components").json
     assert components["embedder"]["name"] == "hashed-words"
     assert components["vector_store"]["configured"]
-    assert not components["retriever"]["configured"]
+    assert components["strategies"] == {"similarity": "cosine", "mmr": "mmr_relevance", "hybrid": "rrf"}
     assert (components["score"], components["tenant_filter"]) == ("cosine", "verified")
 
 

@@ -8,9 +8,9 @@ import pytest
 from core.http.limits import answer_size, fit_comparison, fit_page, fit_retrieval
 from core.model.base import Model
 from core.model.chunk import Chunk
-from core.model.hit import CompareHit, CompareResult, Hit, RetrieveResult
+from core.model.hit import CompareHit, CompareResult, Hit, Move, MoveCode, RetrieveResult
 from core.model.page import Page, PageRequest
-from core.model.query import ScoreKind, Strategy
+from core.model.query import RetrieveOptions, ScoreKind, Strategy
 from core.settings import Settings
 from tests.api.gateway import Api
 from tests.support.engines import World
@@ -43,7 +43,9 @@ def _sent(model: Model) -> int:
 
 @pytest.mark.parametrize("limit", LIMITS)
 def test_a_ranking_keeps_the_best_hits_that_fit_and_says_how_many_there_were(limit: int) -> None:
-    whole = RetrieveResult(hits=_hits(8), score=ScoreKind.COSINE, strategy=Strategy.SIMILARITY)
+    whole = RetrieveResult(
+        hits=_hits(8), score=ScoreKind.COSINE, strategy=Strategy.SIMILARITY, options=RetrieveOptions(), models=["model"]
+    )
     cut = fit_retrieval(limit, whole)
     assert cut.hits == whole.hits[: len(cut.hits)]
     if len(cut.hits) == 8:
@@ -59,7 +61,8 @@ def test_a_ranking_keeps_the_best_hits_that_fit_and_says_how_many_there_were(lim
 
 @pytest.mark.parametrize("limit", LIMITS)
 def test_a_comparison_keeps_its_hits_before_what_was_left_out(limit: int) -> None:
-    compared = [CompareHit(**dict(hit), vector_rank=hit.rank, vector_score=0.5) for hit in _hits(6)]
+    move = Move(code=MoveCode.SAME_RANK, detail="")
+    compared = [CompareHit(**dict(hit), vector_rank=hit.rank, vector_score=0.5, move=move) for hit in _hits(6)]
     whole = CompareResult(
         hits=compared[:3],
         left_out=compared[3:],
@@ -70,6 +73,11 @@ def test_a_comparison_keeps_its_hits_before_what_was_left_out(limit: int) -> Non
         same_search=False,
         score=ScoreKind.COSINE,
         strategy=Strategy.SIMILARITY,
+        options=RetrieveOptions(),
+        models=["model"],
+        candidates=10,
+        top_k=10,
+        min_score=None,
         retriever_ms=1.0,
         vector_ms=1.0,
     )
