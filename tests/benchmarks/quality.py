@@ -7,8 +7,8 @@ included, over ``timed`` questions that are asked one by one.
 
 A reranker judges 30 pairs for top_k 10, which takes seconds: ``rerank`` (fused with hybrid's ranks) and
 ``rerank_unfused`` are asked fewer questions; ``first_stage_ndcg_at_10`` is hybrid's on the same ones. Their recall@100
-is null: 300 pairs take longer than a reranker may. Maximal marginal relevance compares all pairs of 300 chunks for top_k
-100, and is asked fewer questions then, too.
+is null: 300 pairs take longer than a reranker may. Maximal marginal relevance compares the pairs of 300 chunks for
+top_k 100, and is asked fewer questions then, too.
 
 The last line has the rows of the last collection, and in ``collections`` those of all.
 """
