@@ -86,7 +86,7 @@ def test_a_chunk_is_frozen_and_closed() -> None:
     with pytest.raises(ValidationError):
         made.text = "other"  # type: ignore[misc]  # it is frozen: that is what is tested
     with pytest.raises(ValidationError):
-        Chunk.model_validate({**made.model_dump(), "page": 3})
+        Chunk.model_validate({**made.model_dump(), "pages": 3})
 
 
 def test_splitting_stamps_a_lineage_with_an_empty_chain() -> None:

@@ -113,10 +113,10 @@ def test_a_page_has_1_to_100_items(limit: int) -> None:
 @pytest.mark.parametrize(
     "fields",
     [
-        {"strategy": "hybrid"},
+        {"strategy": "semantic"},
         {"min_score": float("nan")},
         {"collections": []},
-        {"collections": [CollectionId.new(1, 1), CollectionId.new(2, 2)]},
+        {"collections": [CollectionId.new(number, number) for number in range(101)]},
         {"collections": ["doc_01kdvdna00fggt57vfqvc2r1yd"]},
         {"fitler": {}},
     ],
