@@ -14,11 +14,13 @@ from tests.proofs.probes import (
     beside,
     cited,
     cut,
+    explained,
     foreign,
     isolated,
     late,
     race,
     readied,
+    reasoned,
     redelivered,
     repaired,
     script,
@@ -41,6 +43,8 @@ _QUERIES = "core.vectors.opensearch.query:"
 _OPENSEARCH = "core.vectors.opensearch.store:OpenSearchVectorStore."
 _BLOCKS = "core.retrieval.blocks:"
 _ASSEMBLE = "core.retrieval.assemble:"
+_RANKER = "core.retrieval.ranking:_Ranker."
+_REASONS = "core.retrieval.reasons:"
 _LATE = late("", 0.3)
 _ASTRAY = (_SEARCH + "Search._matches", "match.tenant != self._tenant", "False")
 
@@ -737,6 +741,150 @@ MUTANTS: tuple[Mutant, ...] = (
         "wait=False",
         (readied,),
         vectors="opensearch",
+    ),
+    # answers that explain themselves
+    Mutant(
+        "explain: k of a fusion",
+        "core.ranking.fusion:fuse",
+        "share(rank, ranking.weight, k)",
+        "share(rank, ranking.weight, k + 1)",
+        (explained,),
+    ),
+    Mutant(
+        "explain: ranks are from 1",
+        "core.ranking.fusion:fuse",
+        "enumerate(ranking.chunk_ids, start=1)",
+        "enumerate(ranking.chunk_ids, start=2)",
+        (explained,),
+    ),
+    Mutant(
+        "explain: whose weight is whose",
+        _RANKER + "_found",
+        "(vector, weights.vector), (bm25, weights.bm25)",
+        "(vector, weights.bm25), (bm25, weights.vector)",
+        (explained,),
+    ),
+    Mutant(
+        "explain: a share falls with the rank",
+        "core.ranking.fusion:share",
+        "weight / (k + rank)",
+        "weight / (k + rank + 1)",
+        (explained,),
+    ),
+    Mutant(
+        "explain: the penalty lowers",
+        "core.ranking.mmr:value",
+        "- (1.0 - weight) * penalty",
+        "+ (1.0 - weight) * penalty",
+        (explained,),
+    ),
+    Mutant("explain: lambda is of relevance", "core.ranking.mmr:value", "weight * score", "score", (explained,)),
+    Mutant(
+        "explain: the greatest likeness counts",
+        "core.ranking.mmr:_after",
+        "likeness <= one.penalty",
+        "False",
+        (explained,),
+    ),
+    Mutant(
+        "explain: what min_score cuts takes no part",
+        _RANKER + "_differing",
+        "least is None or match.score >= least",
+        "True",
+        (explained,),
+    ),
+    Mutant(
+        "explain: as many take part as the answer says",
+        _RANKER + "__init__",
+        "matches.by_vector[: scope.depth]",
+        "matches.by_vector",
+        (explained,),
+    ),
+    Mutant("explain: fused or not", _RANKER + "_judged", "if not self._options.fuse", "if True", (explained,)),
+    Mutant(
+        "explain: min_score of another kind cuts nothing",
+        "core.retrieval.retrieve:choose",
+        "if order.fallback is None else None",
+        "",
+        (explained, reasoned("a reranker that fails")),
+    ),
+    Mutant(
+        "explain: what is not served has no rank",
+        _SEARCH + "_State.hides",
+        "return not is_current(self.sources.get((match.collection_id, match.source_id)), match.chunk_id)",
+        "return False",
+        (explained,),
+    ),
+    Mutant(
+        "reason: what was cut is certain",
+        _REASONS + "reason_of",
+        "_score_reason(scope, order) or _search_reason(bounded)",
+        "_search_reason(bounded) or _score_reason(scope, order)",
+        (reasoned("always replaced"),),
+    ),
+    Mutant(
+        "reason: the best that was cut",
+        _REASONS + "_score_reason",
+        "best_score=max(cut)",
+        "best_score=min(cut)",
+        (reasoned("below min_score"),),
+    ),
+    Mutant(
+        "reason: of a reranker that fails",
+        _REASONS + "_score_reason",
+        "or order.fallback is not None",
+        "",
+        (reasoned("a reranker that fails"),),
+    ),
+    Mutant("reason: the bound", _REASONS + "_search_reason", "not bounded", "True", (reasoned("always replaced"),)),
+    Mutant(
+        "reason: words are missing",
+        _REASONS + "_stock_reason",
+        "len(order.signals) > len(hits)",
+        "False",
+        (reasoned("without a word"),),
+    ),
+    Mutant(
+        "reason: the filter before what is in progress",
+        _REASONS + "_stock_reason",
+        "if not wordless:",
+        "if not wordless and not any(one.working for one in counts):",
+        (reasoned("filtered out"),),
+    ),
+    Mutant(
+        "reason: what is not served was not filtered",
+        _REASONS + "_filter_reason",
+        "served - sum(hit.hydrated for hit in hits)",
+        "10**9",
+        (reasoned("filter"),),
+    ),
+    Mutant(
+        "reason: what is lost was not filtered",
+        _REASONS + "_filter_reason",
+        "matching(None) - matching(scope.filter)",
+        "10**9",
+        (reasoned("lost"),),
+    ),
+    Mutant(
+        "reason: an orphan is in no counter",
+        _REASONS + "_filter_reason",
+        "sum(hit.hydrated for hit in hits)",
+        "len(hits)",
+        (reasoned("stray"),),
+    ),
+    Mutant(
+        "reason: a value that nothing has",
+        _REASONS + "_filter_reason",
+        "if not matching(one)",
+        "if False",
+        (reasoned("unknown"),),
+    ),
+    Mutant(
+        "reason: an answer that was cut",
+        "core.http.limits:fit_retrieval",
+        ', "reason": _cut_reason(len(result.hits))',
+        "",
+        (reasoned("too large"),),
     ),
     # what others have changes no answer
     Mutant(

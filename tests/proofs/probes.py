@@ -8,6 +8,7 @@ from core.model.query import RetrieveQuery
 from core.model.tenant import Tenant
 from tests.proofs import (
     citations,
+    explain,
     interference,
     isolation,
     late_writers,
@@ -127,6 +128,21 @@ def cited(options: Options) -> Iterator[Tally]:
     """Questions to small libraries."""
     for part in range(4):
         yield citations.try_part(options, 5, 16, part).tally
+
+
+def explained(options: Options) -> Iterator[Tally]:
+    """Questions to small libraries."""
+    for part in range(4):
+        yield explain.try_part(options, 100, 40, part).tally
+
+
+def reasoned(name: str) -> Probe:
+    """Made situations whose name holds a text."""
+
+    def probe(options: Options) -> Iterator[Tally]:
+        yield explain.try_cases(options, explain.cases(name))
+
+    return probe
 
 
 def readied(options: Options) -> Iterator[Tally]:
