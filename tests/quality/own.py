@@ -87,7 +87,7 @@ _HANDBOOK: Sequence[tuple[str, Sequence[str]]] = [
     (
         "Snow is cleared from pavements by the owners of the houses, by seven in the morning on working days. Salt is "
         "forbidden; use sand or gravel.",
-        ["clearing snow", "salting the pavement"],
+        ["clearing snow", "salting the pavement", "gravel for the houses of the town in the morning"],
     ),
     (
         "A building permit is needed for every house, garage and wall above two metres. Send three copies of the "
@@ -97,7 +97,12 @@ _HANDBOOK: Sequence[tuple[str, Sequence[str]]] = [
     (
         "Trees with a trunk of more than sixty centimetres around may be felled only with a permit, and never between "
         "March and September, when birds nest.",
-        ["May I cut down the old oak behind my house?", "felling of trees", "nesting birds"],
+        [
+            "May I cut down the old oak behind my house?",
+            "felling of trees",
+            "nesting birds",
+            "oak trunk and house in the town, a permit",
+        ],
     ),
     (
         "Allotment gardens are let by the gardeners' association for five years. The waiting list is long; families "
@@ -110,7 +115,7 @@ _HANDBOOK: Sequence[tuple[str, Sequence[str]]] = [
     ),
     (
         "Hedgehogs that are awake in December are taken to Mrs Achterberg, Mill Lane 12, who cares for wild animals.",
-        ["Achterberg", "wild animal care"],
+        ["Achterberg", "wild animal care", "hedgehogs in the houses and gardens of the town"],
     ),
     (
         "The kindergarten takes children from the age of three. Registration is in February for the coming school "
@@ -123,7 +128,7 @@ _HANDBOOK: Sequence[tuple[str, Sequence[str]]] = [
     ),
     (
         "The music school teaches piano, violin, trumpet and singing. Instruments are hired out for the first year.",
-        ["Violins for beginners", "Learning to play an instrument", "trumpet"],
+        ["Violins for beginners", "Learning to play an instrument", "trumpet", "the piano in a house of the town"],
     ),
     (
         "The market is held on Wednesdays and Saturdays from seven until one. Stalls are let by the market master; "
@@ -133,7 +138,7 @@ _HANDBOOK: Sequence[tuple[str, Sequence[str]]] = [
     (
         "The museum of clocks shows eleven hundred timepieces, among them Varrick's tower clock of 1587. It is closed "
         "on Mondays.",
-        ["Varrick", "closing day of the museum"],
+        ["Varrick", "a museum of the town on Mondays, with clocks", "closing day of the museum"],
     ),
     (
         "The church tower can be climbed on Sundays after noon: two hundred and six steps, and a view of the whole "
@@ -147,11 +152,15 @@ _HANDBOOK: Sequence[tuple[str, Sequence[str]]] = [
     (
         "Sirens are tested on the first Saturday of a month at noon: a steady tone for twelve seconds. A tone that "
         "rises and falls means danger: go inside and turn on the radio.",
-        ["What does a wailing alarm mean?", "testing the siren"],
+        [
+            "What does a wailing alarm mean?",
+            "testing the siren",
+            "siren of the town hall on Saturday at noon, first tone",
+        ],
     ),
     (
         "Lost property is kept for six months at the police station; bicycles and umbrellas are auctioned in June.",
-        ["auction of umbrellas"],
+        ["auction of umbrellas", "umbrellas in the town hall at six in the morning"],
     ),
     (
         "Noise is forbidden from ten at night until six in the morning and on Sundays. Lawn mowers rest between noon "
@@ -178,7 +187,7 @@ _HANDBOOK: Sequence[tuple[str, Sequence[str]]] = [
     ),
     (
         "Street lamps that do not burn are reported by the number on the pole, for example by the code L-0442.",
-        ["L-0442", "broken street lamps"],
+        ["L-0442", "lamps at night on the bus line of the town", "broken street lamps"],
     ),
     (
         "Electric cars are charged at the river car park and behind the town hall; the first hour is free.",
@@ -192,7 +201,12 @@ _HANDBOOK: Sequence[tuple[str, Sequence[str]]] = [
     (
         "Fishing in the town's waters needs a state licence and a day ticket, sold at the baker's in Bridge Street. "
         "Pike are closed until the first of May.",
-        ["Am I allowed to catch trout?", "ticket for a day of fishing", "pike season"],
+        [
+            "Am I allowed to catch trout?",
+            "ticket for a day of fishing",
+            "pike season",
+            "pike in the waters of the town in April",
+        ],
     ),
     (
         "The town at a glance: the town hall, the library, the market, the water works, the swimming bath, the school, "
