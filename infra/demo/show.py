@@ -57,27 +57,35 @@ def hits_table(hits: Iterable[Json]) -> Table:
 
 
 def comparison_table(comparison: Json) -> Table:
-    """Both rankings side by side; a dash where a hit was left out of the final one."""
-    table = _table("rank", "vector rank", "score", "vector score", "source", "place")
+    """Every hit, and what was left out, with its place in both rankings and why it is there."""
+    table = _table("rank", "vector rank", "source", "place", "why")
     for hit in [*comparison["hits"], *comparison["left_out"]]:
+        move = hit["move"]
         table.add_row(
-            str(hit["rank"] or "left out"),
-            str(hit["vector_rank"]),
-            f"{hit['score']:.3f}",
-            f"{hit['vector_score']:.3f}",
-            plain(source(hit), 40),
+            _rank(hit),
+            str(hit["vector_rank"] or f"beyond {comparison['window']}"),
+            plain(source(hit), 24),
             place(hit["chunk"]),
+            Text.assemble((move["code"].replace("_", " "), "bold"), ". ", plain(move["detail"])),
+            style="" if hit["rank"] else "dim",
         )
     return table
+
+
+def _rank(hit: Json) -> Text:
+    """Green where it rose, yellow where it fell."""
+    if not hit["rank"]:
+        return Text("left out")
+    risen = {"moved_up": "green", "from_beyond_window": "green", "moved_down": "yellow"}
+    return Text(str(hit["rank"]), style=risen.get(hit["move"]["code"], ""))
 
 
 def comparison_summary(comparison: Json) -> str:
     """The figures of a comparison in one line."""
     return (
-        f"window {comparison['window']}, {comparison['vector_matches']} vector matches, "
-        f"best {comparison['best_vector_score']:.3f}, left out {len(comparison['left_out'])}, "
-        f"reordered: {_yes(comparison['reordered'])}, one search for both: {_yes(comparison['same_search'])}, "
-        f"{comparison['vector_ms']:.0f} ms"
+        f"{comparison['score']} score, window {comparison['window']}, {comparison['vector_matches']} vector matches, "
+        f"left out {len(comparison['left_out'])}, reordered: {_yes(comparison['reordered'])}, "
+        f"{comparison['retriever_ms']:.0f} ms, of which {comparison['vector_ms']:.0f} the search by vectors"
     )
 
 

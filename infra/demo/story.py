@@ -110,8 +110,12 @@ class Story:
         return answer
 
     def _compare(self, collection: str, question: str) -> Json:
-        comparison = self._client.call("POST", "/v1/compare", _query(collection, question))
-        self._heading("The same ranking beside the raw vector ranking")
+        """By the best strategy that is there, beside similarity."""
+        strategies = self._client.call("GET", "/v1/components")["strategies"]
+        strategy = "rerank" if "rerank" in strategies else "hybrid"
+        body = _query(collection, question) | {"strategy": strategy}
+        comparison = self._client.call("POST", "/v1/compare", body)
+        self._heading(f"{question} By {strategy}, beside similarity")
         self._console.print(show.comparison_table(comparison))
         self._console.print(show.comparison_summary(comparison))
         return comparison

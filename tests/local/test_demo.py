@@ -1,12 +1,16 @@
 """The demo, whole, at a small size."""
 
+import io
 import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from rich.console import Console
 
+from core.reranking.models import is_installed
 from infra.demo import show
 from infra.demo.documents import LONGEST, own_dependencies
 from tests.local.running import ROOT
@@ -45,7 +49,10 @@ def test_it_ingests_one_s_own_files_asks_compares_cites_and_ingests_again(files:
     best = answer["hits"][0]
     assert best["document"]["title"] == "looms.md"
     assert best["chunk"]["context"] == "Looms"
-    assert told["comparison"]["hits"][0]["vector_rank"] == 1
+    comparison = told["comparison"]
+    assert comparison["strategy"] == ("rerank" if is_installed() else "hybrid")
+    assert comparison["hits"][0]["vector_rank"] == 1
+    assert comparison["hits"][0]["move"]["code"] == "same_rank"
     assert "[1]" in told["context"]["context"]
     assert told["context"]["citations"][0]["chunk_id"] == best["chunk"]["id"]
     assert told["again"]["unchanged"]["unchanged"]
@@ -59,7 +66,10 @@ def test_without_a_terminal_its_tables_have_no_colours(files: list[str]) -> None
     for said in (
         "chunk 1 of 1",
         "│ Looms ",
+        "What holds the warp? By ",
+        ", beside similarity",
         "vector rank",
+        "same rank. Rank 1 in both; vector 1 (",
         "Relevant context:",
         "nothing was embedded",
         "replaced doc_",
@@ -85,3 +95,22 @@ def test_the_dependencies_texts_are_real_and_none_is_endless() -> None:
 def test_what_a_document_says_cannot_steer_the_terminal() -> None:
     assert show.plain("a\x1b[31mred\x07 [bold]b[/bold]").plain == "a [31mred  [bold]b[/bold]"
     assert show.plain("many   words\nhere", 9).plain == "many wor…"
+
+
+def test_a_comparison_says_of_each_chunk_why_it_is_where_it_is() -> None:
+    chunk = {"lineage": {"chunk_index": 0, "total_chunks": 2}}
+    compared: dict[str, Any] = {"chunk": chunk, "document": {"title": "Looms"}, "vector_score": 0.5}
+    moves = [
+        {"rank": 1, "vector_rank": 0, "move": {"code": "from_beyond_window", "detail": "BM25 1 (3.2)"}},
+        {"rank": 2, "vector_rank": 1, "move": {"code": "moved_down", "detail": "From 1 to 2"}},
+        {"rank": 0, "vector_rank": 2, "move": {"code": "beyond_top_k", "detail": "It would be number 3"}},
+    ]
+    console = Console(width=show.WIDTH, record=True, quiet=False, file=io.StringIO())
+    hits = [compared | move for move in moves]
+    console.print(show.comparison_table({"hits": hits[:2], "left_out": hits[2:], "window": 50}))
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in console.export_text().splitlines()]
+    assert [row for row in rows if row and row[2] == "Looms"] == [
+        ["1", "beyond 50", "Looms", "chunk 1 of 2", "from beyond window. BM25 1 (3.2)"],
+        ["2", "1", "Looms", "chunk 1 of 2", "moved down. From 1 to 2"],
+        ["left out", "2", "Looms", "chunk 1 of 2", "beyond top k. It would be number 3"],
+    ]
