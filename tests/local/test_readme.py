@@ -38,7 +38,16 @@ def test_the_curl_examples_work_as_written_against_make_up(tmp_path: Path) -> No
         stack.stdout.close()
     assert ran.returncode == 0, f"{ran.stdout}\n{ran.stderr}\n{log.read_text()}"
     assert code == 0
-    for said in ('"state":"ready"', '"same_search":true', '"citations":[', '"document_count":2', '"complete":true'):
+    for said in (
+        '"state":"ready"',
+        '"signals":{"vector":{"rank":1,',
+        '"code":"fewer_than_top_k"',
+        '"code":"same_rank"',
+        '"same_search":false',
+        '"citations":[',
+        '"document_count":2',
+        '"complete":true',
+    ):
         assert said in ran.stdout, f"{said} is missing in\n{ran.stdout}"
 
 
