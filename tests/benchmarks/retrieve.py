@@ -2,7 +2,8 @@
 
 Each client asks through the real handler, with an event as API Gateway makes it, then runs the store's search alone,
 then what is below the store, and begins again; so that all three meet the same machine. Below the embedded store is
-the matrix product, below OpenSearch's the k-NN request that it sends.
+the matrix product, below OpenSearch's the k-NN request that it sends. Whatever the strategy, both are for ten hits by
+vector; the reranker of ``rerank`` counts words.
 """
 
 import random
@@ -19,12 +20,14 @@ from opensearchpy import OpenSearch
 
 from core.embedding.types import Vector
 from core.model.collection import Collection
+from core.model.query import Strategy
 from core.vectors.opensearch.client import CONNECTIONS
 from core.vectors.types import VectorQuery
 from tests.api.gateway import Api, served
 from tests.benchmarks.texts import readmes
 from tests.benchmarks.workbench import TENANT, Workbench, embedder_of, workbench
 from tests.support.command import finish, parser, progress
+from tests.support.reranker import WordOverlapReranker
 
 TOP_K = 10
 QUESTIONS = 200
@@ -32,8 +35,12 @@ WARM_UP = 20
 QUESTION_WORDS = 8
 PROMISED = {"dynamodb": {"BatchGetItem": 2, "GetItem": 1}, "embedder": {"embed": 1}, "vectors": {"search": 1}}
 """Requests a retrieve, when nothing has to be refilled: one read of the collection, one search, two batch reads."""
+BY_TERMS = {"search": 1, "search_text": 1}
+"""Searches of a strategy that fuses vectors and terms, in place of the one."""
+SERVER_BY_TERMS = 3
+"""What these take OpenSearch: by vector, and by terms the statistics and the best."""
 TIES = 0.1
-"""Searches that may take OpenSearch a second request: where ten hits cut through equal scores, since some texts here
+"""Searches that may take OpenSearch a second request: where the hits cut through equal scores, since some texts here
 hold the same words."""
 
 
@@ -81,7 +88,7 @@ class BareRequest:
 
 
 def bare_of(bench: Workbench) -> BareProduct | BareRequest:
-    """The bare search of a workbench that has answered a question."""
+    """The bare search of a workbench whose last search was the store's own by vector."""
     if bench.opensearch is None:
         return BareProduct(bench.vectors.written)
     transport, url = bench.opensearch
@@ -91,30 +98,34 @@ def bare_of(bench: Workbench) -> BareProduct | BareRequest:
 class Client:
     """Asks one question after the other."""
 
-    def __init__(self, bench: Workbench, collection: Collection) -> None:
+    def __init__(self, bench: Workbench, collection: Collection, strategy: Strategy = Strategy.SIMILARITY) -> None:
         self._bench = bench
         self._collection = collection
+        self._strategy = strategy
         self._api = Api()
         self._embedder = bench.parts.embedder(collection.embedding_model)
 
-    def ask(self, question: str) -> None:
+    def ask(self, question: str, path: str = "/v1/retrieve", top_k: int = TOP_K) -> None:
         """One question to the handler."""
-        body = {"query": question, "collections": [self._collection.id], "top_k": TOP_K}
-        answer = self._api.post("/v1/retrieve", body)
+        body = {"query": question, "collections": [self._collection.id], "top_k": top_k, "strategy": self._strategy}
+        answer = self._api.post(path, body)
         assert answer.status == 200, answer.text
-        assert len(answer.json["hits"]) == TOP_K, "every question has ten hits"
+        assert len(answer.json["hits"]) == top_k, "every question has as many hits as are asked for"
 
     def compare(self, bare: BareProduct | BareRequest, question: str) -> Times:
         """The same question to the handler, to the store and to what is below the store."""
-        space = self._collection.space
         vector = self._embedder.embed([question]).vectors[0]
-        query = VectorQuery(vector, [self._collection.id], TOP_K)
         with self._bench.probe.one_call() as spent:
             whole = _seconds(partial(self.ask, question))
+        search = _seconds(partial(self.search, vector))
+        return Times(whole, whole - spent["dynamodb"], search, _seconds(partial(bare.top, vector)))
+
+    def search(self, vector: Vector) -> None:
+        """The store's own search by vector."""
+        query = VectorQuery(vector, [self._collection.id], TOP_K)
         # Of the store itself: the probe counts what the handler asks for, and nothing else.
         with self._bench.probe.uncounted():
-            search = _seconds(partial(self._bench.vectors.bare.search, TENANT, space, query))
-        return Times(whole, whole - spent["dynamodb"], search, _seconds(partial(bare.top, vector)))
+            self._bench.vectors.bare.search(TENANT, self._collection.space, query)
 
 
 def _seconds(step: Callable[[], Any]) -> float:
@@ -127,28 +138,35 @@ def main() -> None:
     options = parser(__doc__)
     options.add_argument("--chunks", type=int, default=10_000)
     options.add_argument("--clients", type=int, nargs="+", default=[1, 8], help="one row for each number")
+    options.add_argument("--strategy", type=Strategy, choices=list(Strategy), default=Strategy.SIMILARITY)
     given = options.parse_args()
     draw = random.Random(given.seed)
-    with workbench(embedder_of("hashed"), given.vectors) as bench:
+    embedder = embedder_of("hashed")
+    with workbench(embedder, given.vectors) as bench:
+        bench.parts.reranker = WordOverlapReranker(bench.parts.clock)
         collection = bench.collection("benchmark")
         chunks = sum(result.chunk_count for result in bench.fill(collection, given.chunks))
-        client = Client(bench, collection)
+        client = Client(bench, collection, given.strategy)
         with served(bench.engine):
             for question in questions(draw, WARM_UP):
                 client.ask(question)
+            client.search(embedder.embed(["any"]).vectors[0])
             step = partial(client.compare, bare_of(bench))
             rows = [row(bench, step, clients, questions(draw, QUESTIONS * given.rounds)) for clients in given.clients]
-    shared = {"store": given.vectors, "strategy": "similarity", "chunks": chunks}
+    shared = {"store": given.vectors, "strategy": given.strategy, "chunks": chunks}
     rows = [{**shared, **one} for one in rows]
-    held = all(as_promised(one["requests"]) for one in rows)
+    held = all(as_promised(one["requests"], given.strategy) for one in rows)
     finish({**rows[0], "rows": rows}, held=held, quiet=given.json, show=partial(_show, rows))
 
 
-def as_promised(requests: dict[str, dict[str, float]]) -> bool:
+def as_promised(requests: dict[str, dict[str, float]], strategy: Strategy) -> bool:
     """Whether a retrieve asks for no more than is promised."""
     ours = {service: by for service, by in requests.items() if service != "opensearch"}
-    server = requests.get("opensearch", {"_search": 1})
-    return ours == PROMISED and server.keys() == {"_search"} and server["_search"] <= 1 + TIES
+    by_terms = strategy in {Strategy.HYBRID, Strategy.RERANK}
+    promised = {**PROMISED, "vectors": BY_TERMS} if by_terms else PROMISED
+    most = SERVER_BY_TERMS if by_terms else 1
+    server = requests.get("opensearch", {"_search": most})
+    return ours == promised and server.keys() == {"_search"} and server["_search"] <= most * (1 + TIES)
 
 
 def questions(draw: random.Random, count: int) -> list[str]:
