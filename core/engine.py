@@ -47,19 +47,23 @@ class Engine:
         self.recovery = RecoveryService(parts, self.reindex, self.reconcile)
 
     def retrieve(
-        self, tenant: Tenant, query: RetrieveQuery, assembled: AssembleOptions | None = None
+        self,
+        tenant: Tenant,
+        query: RetrieveQuery,
+        assembled: AssembleOptions | None = None,
+        deadline: float | None = None,
     ) -> RetrieveResult:
         """The chunks that answer a question best, as `core.retrieval.retrieve.retrieve`; with a context of them, as
         `core.retrieval.assemble.assemble`, where ``assembled`` says how."""
         if assembled is None:
-            return retrieve(self._parts, tenant, query)
+            return retrieve(self._parts, tenant, query, deadline)
         find_counter(self._parts, assembled.token_counter)  # refused before anything is embedded
-        result = retrieve(self._parts, tenant, query)
+        result = retrieve(self._parts, tenant, query, deadline)
         return result.model_copy(update={"context": self.assemble(tenant, result.hits, assembled)})
 
-    def compare(self, tenant: Tenant, query: RetrieveQuery) -> CompareResult:
+    def compare(self, tenant: Tenant, query: RetrieveQuery, deadline: float | None = None) -> CompareResult:
         """The final ranking beside the raw vector ranking, as `core.retrieval.compare.compare`."""
-        return compare(self._parts, tenant, query)
+        return compare(self._parts, tenant, query, deadline)
 
     def assemble(self, tenant: Tenant, hits: Sequence[Hit], options: AssembleOptions | None = None) -> AssembledContext:
         """A context of hits, as `core.retrieval.assemble.assemble`."""

@@ -17,7 +17,7 @@ from core.metadata.paging import PageTokens
 from core.metadata.rows import CollectionRow
 from core.metadata.transitions import Transitions
 from core.metadata.uploads import Uploads
-from core.model.collection import CollectionState
+from core.model.collection import CollectionState, VectorSpace
 from core.model.errors import CollectionNotFound, NotConfigured
 from core.model.ids import CollectionId, DocumentId
 from core.model.tenant import Tenant
@@ -128,6 +128,20 @@ class Parts:
             return self.embedders[model]
         except KeyError as error:
             raise NotConfigured(f"No embedder for the model {model!r} is configured") from error
+
+    def embedder_of(self, space: VectorSpace) -> Embedder:
+        """The embedder whose vectors are of a space.
+
+        Raises:
+            NotConfigured: none of that model is configured, or it has other dimensions now.
+        """
+        embedder = self.embedder(space.model)
+        if embedder.space.dimensions != space.dimensions:
+            raise NotConfigured(
+                f"The embedder {space.model!r} has {embedder.space.dimensions} dimensions, and the collection "
+                f"{space.dimensions}: configure that many, or ingest into a new collection"
+            )
+        return embedder
 
     def timed(self, name: str) -> AbstractContextManager[None]:
         """Records how long the block takes."""

@@ -196,7 +196,7 @@ class IngestService:
         check_description(given)
         loader, charset = parts.loaders.find(given.source_type)
         collection = parts.collection(tenant, given.collection_id)
-        embedder = parts.embedder(collection.embedding_model)
+        embedder = parts.embedder_of(collection.space)
         splitter = parts.splitters.find(collection.chunk_strategy)
         loader.check(given.content, charset)
         hashed = content_hash(given.content)

@@ -26,7 +26,7 @@ def write_again(parts: Parts, head: Head, source_key: str | None, chunks: Sequen
         NotConfigured: the embedder that the collection records is not there.
         TakenOverError: the writer's life is over, and its lease with it: another worker goes on from where it was.
     """
-    embedder = parts.embedder(head.embedding_model)
+    embedder = parts.embedder_of(head.space)
     store = parts.vector_store()
     for start in range(0, len(chunks), EMBED_AT_ONCE):
         part = chunks[start : start + EMBED_AT_ONCE]

@@ -11,7 +11,7 @@ from tokenizers import Encoding
 from core.clock import Clock
 from core.inference.onnx import Graph, read_tokenizer
 from core.model.component import Component
-from core.model.errors import ConfigurationError, Unavailable
+from core.model.errors import ConfigurationError, NotConfigured, Unavailable
 from core.reranking.checks import check_query, end_of
 
 MAX_TOKENS = 256
@@ -78,7 +78,10 @@ class OnnxReranker:
         """As the protocol says."""
         check_query(query)
         end = end_of(self._clock, self._seconds, deadline)
-        return [self._relevance(query, text, end) if text.strip() else 0.0 for text in texts]
+        try:
+            return [self._relevance(query, text, end) if text.strip() else 0.0 for text in texts]
+        except ConfigurationError as error:
+            raise NotConfigured(str(error)) from error
 
     def describe(self) -> Component:
         return Component(name=self.name, type="onnx", configured=True, max_tokens=self.max_tokens)

@@ -37,7 +37,7 @@ class _Comparison:
         return [self.final.matches[one] for one in (*self.final.ids, *self.left_out)]
 
 
-def compare(parts: Parts, tenant: Tenant, query: RetrieveQuery) -> CompareResult:
+def compare(parts: Parts, tenant: Tenant, query: RetrieveQuery, deadline: float | None = None) -> CompareResult:
     """The final ranking beside the raw vector ranking of a wider window, max(3 · top_k, 50).
 
     The raw search takes the filter, and not min_score.
@@ -46,7 +46,7 @@ def compare(parts: Parts, tenant: Tenant, query: RetrieveQuery) -> CompareResult
         As `core.retrieval.retrieve.retrieve`.
     """
     with parts.timed("compare"), asked(parts, tenant, query):
-        scope = settle_scope(parts, tenant, query)
+        scope = settle_scope(parts, tenant, query, deadline)
         window = max(3 * scope.top_k, MIN_WINDOW)
         start = parts.clock.monotonic()
         found = find(parts, tenant, scope, max(window, scope.depth), lambda one: _compared(parts, scope, one, window))

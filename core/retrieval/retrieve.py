@@ -41,15 +41,18 @@ class Hits:
         return {match.chunk_id: match for one in self.found for match in (*one.by_terms, *one.by_vector)}
 
 
-def retrieve(parts: Parts, tenant: Tenant, query: RetrieveQuery) -> RetrieveResult:
+def retrieve(parts: Parts, tenant: Tenant, query: RetrieveQuery, deadline: float | None = None) -> RetrieveResult:
     """The top_k chunks that answer a question best by its strategy, of what is served.
+
+    Args:
+        deadline: monotonic seconds of the engine's clock; None: it takes what it takes.
 
     Raises:
         InvalidArgument, CollectionNotFound: as `core.retrieval.scope.settle_scope`; nothing was embedded.
         NotConfigured, Unavailable: the embedder, the reranker or a store.
     """
     with parts.timed("retrieve"), asked(parts, tenant, query):
-        scope = settle_scope(parts, tenant, query)
+        scope = settle_scope(parts, tenant, query, deadline)
         found = find(parts, tenant, scope, scope.depth, lambda matches: choose(parts, scope, matches))
         order, scores = found.chosen.order, dict(found.chosen.order.scored)
         read = [match for match in found.chosen.wanted if match.chunk_id in found.bodies]
@@ -76,7 +79,7 @@ def retrieve(parts: Parts, tenant: Tenant, query: RetrieveQuery) -> RetrieveResu
 
 def choose(parts: Parts, scope: Scope, found: list[Matches]) -> Hits:
     """The strategy's order of what was found, and the best of it."""
-    order = rank(scope, found, lambda texts: parts.rerank(scope.query.query, texts))
+    order = rank(scope, found, lambda texts: parts.rerank(scope.query.query, texts, scope.deadline))
     least = scope.query.min_score if order.fallback is None else None
     ids = [chunk_id for chunk_id, score in order.scored if least is None or score >= least]
     return Hits(found, order, ids[: scope.top_k])
@@ -94,7 +97,7 @@ def find(
     asks: list[Ask] = []
     by_terms = scope.finder is Strategy.HYBRID
     for space in scope.spaces:
-        [vector] = parts.embed(parts.embedder(space.space.model), [scope.query.query])
+        [vector] = parts.embed(parts.embedder_of(space.space), [scope.query.query])
         vectors = VectorQuery(
             vector,
             space.collection_ids,
@@ -112,7 +115,7 @@ def find(
         vectors = lists[::2] if by_terms else lists
         return chosen([Matches(*pair) for pair in zip(vectors, terms, strict=True)])
 
-    return Search(parts, tenant, asks, split).run()
+    return Search(parts, tenant, asks, split, scope.deadline).run()
 
 
 @contextmanager

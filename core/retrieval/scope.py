@@ -37,6 +37,7 @@ class Scope:
         spaces: none when the tenant has no collection.
         top_k: 1 to 100.
         strategy: as it will be used.
+        deadline: monotonic seconds; no search and no reranking begins after it. None: whenever.
     """
 
     query: RetrieveQuery
@@ -44,6 +45,7 @@ class Scope:
     filter: Filter | None
     top_k: int
     strategy: Strategy
+    deadline: float | None = None
 
     @property
     def options(self) -> RetrieveOptions:
@@ -87,7 +89,7 @@ class Scope:
                 return ScoreKind.RRF
 
 
-def settle_scope(parts: Parts, tenant: Tenant, query: RetrieveQuery) -> Scope:
+def settle_scope(parts: Parts, tenant: Tenant, query: RetrieveQuery, deadline: float | None = None) -> Scope:
     """Checks a question and finds what it is asked of. Nothing is embedded.
 
     Raises:
@@ -100,7 +102,8 @@ def settle_scope(parts: Parts, tenant: Tenant, query: RetrieveQuery) -> Scope:
     top_k = _top_k(query)
     asked = None if query.filter is None else parse_filter(query.filter)
     rows = _rows(parts, tenant, query)
-    scope = Scope(query, _spaces(rows), asked, top_k, query.strategy or _default(rows))
+    spaces = _spaces(rows)
+    scope = Scope(query, spaces, asked, top_k, query.strategy or _default(rows, len(spaces)), deadline)
     _check_strategy(parts, scope)
     _check_min_score(scope)
     _check_fields(parts, tenant, scope)
@@ -133,17 +136,20 @@ def _spaces(rows: list[CollectionRow]) -> list[Space]:
     return [Space(space, found[space]) for space in sorted(found, key=lambda one: (one.model, one.dimensions))]
 
 
-def _default(rows: list[CollectionRow]) -> Strategy:
+def _default(rows: list[CollectionRow], spaces: int) -> Strategy:
+    """The collections' own strategy, where they agree and it can be used over all of them."""
     defaults = {row.retrieval_strategy for row in rows}
-    return defaults.pop() if len(defaults) == 1 else Strategy.SIMILARITY
+    if len(defaults) != 1 or (defaults == {Strategy.MMR} and spaces > 1):
+        return Strategy.SIMILARITY
+    return defaults.pop()
 
 
 def _check_strategy(parts: Parts, scope: Scope) -> None:
     parts.vector_store()
     if not parts.embedders:
         raise NotConfigured("No embedder is configured")
-    for model in scope.models:
-        parts.embedder(model)
+    for one in scope.spaces:
+        parts.embedder_of(one.space)
     if scope.strategy is Strategy.RERANK:
         parts.need_reranker()
     if scope.finder is Strategy.MMR and len(scope.spaces) > 1:

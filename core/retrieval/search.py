@@ -9,6 +9,7 @@ from core.metadata.rows import Head, Source
 from core.model.chunk import Chunk
 from core.model.collection import VectorSpace
 from core.model.document import DocumentSummary
+from core.model.errors import Unavailable
 from core.model.hit import Hit, Signals
 from core.model.ids import ChunkId, CollectionId, DocumentId, generation
 from core.model.tenant import Tenant
@@ -88,11 +89,18 @@ class Search(Generic[Chosen]):
 
     Args:
         choose: of each ask's matches, best first and at most its limit, in the order of the asks.
+        deadline: monotonic seconds; no search begins after it. None: whenever.
     """
 
     def __init__(
-        self, parts: Parts, tenant: Tenant, asks: Sequence[Ask], choose: Callable[[list[list[VectorMatch]]], Chosen]
+        self,
+        parts: Parts,
+        tenant: Tenant,
+        asks: Sequence[Ask],
+        choose: Callable[[list[list[VectorMatch]]], Chosen],
+        deadline: float | None,
     ) -> None:
+        self._deadline = deadline
         self._parts = parts
         self._tenant = tenant
         self._asks = asks
@@ -145,6 +153,8 @@ class Search(Generic[Chosen]):
         store, clock = self._parts.vector_store(), self._parts.clock
         query = replace(ask.query, limit=limit, exclude_generations=sorted(self._hidden))
         start = clock.monotonic()
+        if self._deadline is not None and start >= self._deadline:
+            raise Unavailable("The answer takes longer than one call may")
         with self._parts.timed("vectors_search"):
             if isinstance(query, VectorQuery):
                 matches = store.search(self._tenant, ask.space, query)

@@ -2,7 +2,8 @@
 
 Words are runs of letters, marks and digits, after NFKC and case folding (Unicode Standard Annex 15; section 3.13 of the
 standard). Stop words are dropped, and the rest is stemmed by the Snowball stemmer of the text's language. Scripts that
-are written without spaces give overlapping pairs of characters instead.
+are written without spaces give overlapping pairs of characters instead, so that a question of one such character finds
+no longer word.
 """
 
 import unicodedata
@@ -51,24 +52,22 @@ def query_terms(text: str) -> list[str]:
     """The different terms of a question.
 
     A short question often does not show its language. Then its words are taken as of every language that it may be
-    in: what is no word of a document's language finds nothing there.
+    in: what is no word of a document's language finds nothing there. A text that shows none, a list or a table, was
+    taken for the script's first language, so that one is always among them.
     """
     terms, words = _runs(text)
     for script, found in _by_script(words).items():
-        languages: Sequence[str | None] = _spoken(_stop_words_of(found, script)) or [None]
-        for language in languages:
-            terms += _stemmed(found, language)
+        counts = _stop_words_of(found, script)
+        most = max(counts.values(), default=0)
+        spoken = [language for language, count in counts.items() if count == most]
+        # A single stop word may be a word that counts in another language.
+        sure = [STOP_WORDS.get(language, frozenset()) for language in spoken] if most > 1 else []
+        left = [word for word in found if not any(word in stop_words for stop_words in sure)]
+        for language in dict.fromkeys([*counts][:1] + spoken):
+            terms += _stemmed(left, language)
+        if not counts:
+            terms += found
     return list(dict.fromkeys(terms))[:MAX_QUERY_TERMS]
-
-
-def _spoken(counts: dict[str, int]) -> list[str]:
-    """The languages that a question may be in: those of most of its stop words, or all without any.
-
-    A single stop word may be a word that counts in another language, so the script's first one stays too.
-    """
-    most = max(counts.values(), default=0)
-    spoken = [language for language, count in counts.items() if count == most]
-    return spoken if most != 1 else list(dict.fromkeys([next(iter(counts)), *spoken]))
 
 
 def _runs(text: str) -> tuple[list[str], list[str]]:

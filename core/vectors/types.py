@@ -116,8 +116,8 @@ class VectorMatch:
 class VectorStore(Protocol):
     """Vectors of many tenants. Every function takes the tenant, and touches nothing of another's.
 
-    A score depends on nothing but the two vectors. All raise ``Unavailable`` when the store throttles or does not
-    answer, and ``ValueError`` for a vector of other dimensions or not of unit length.
+    The score of a search by vector depends on nothing but the two. All raise ``Unavailable`` when the store throttles
+    or does not answer, and ``ValueError`` for a vector of other dimensions or not of unit length.
     """
 
     def prepare(self, space: VectorSpace) -> None:

@@ -2,7 +2,7 @@
 
 from core.http.answers import problems
 from core.http.app import create_app, lambda_handler
-from core.http.dependencies import CurrentEngine, CurrentTenant
+from core.http.dependencies import CurrentEngine, CurrentTenant, Deadline
 from core.http.limits import fit_comparison
 from core.http.schemas import QuestionBody
 from core.model.errors import CollectionNotFound, PayloadTooLarge, UnsupportedMediaType
@@ -16,9 +16,11 @@ app = create_app("Weft compare")
     tags=["retrieve"],
     responses=problems(CollectionNotFound, PayloadTooLarge, UnsupportedMediaType),
 )
-async def compare(body: QuestionBody, engine: CurrentEngine, tenant: CurrentTenant) -> CompareResult:
+async def compare(
+    body: QuestionBody, engine: CurrentEngine, tenant: CurrentTenant, deadline: Deadline
+) -> CompareResult:
     """The final ranking beside the raw vector ranking: what moved, and what was left out."""
-    return fit_comparison(engine.settings.answer_bytes, engine.compare(tenant, body.to_query()))
+    return fit_comparison(engine.settings.answer_bytes, engine.compare(tenant, body.to_query(), deadline))
 
 
 handler = lambda_handler(app)

@@ -2,7 +2,7 @@
 
 from core.http.answers import problems
 from core.http.app import create_app, lambda_handler
-from core.http.dependencies import CurrentEngine, CurrentTenant
+from core.http.dependencies import CurrentEngine, CurrentTenant, Deadline
 from core.http.limits import fit_retrieval, refuse_too_large
 from core.http.schemas import AssembleBody, RetrieveBody
 from core.model.errors import CollectionNotFound, PayloadTooLarge, StaleRanking, UnsupportedMediaType
@@ -16,9 +16,13 @@ app = create_app("Weft retrieve")
     tags=["retrieve"],
     responses=problems(CollectionNotFound, PayloadTooLarge, UnsupportedMediaType),
 )
-async def retrieve(body: RetrieveBody, engine: CurrentEngine, tenant: CurrentTenant) -> RetrieveResult:
+async def retrieve(
+    body: RetrieveBody, engine: CurrentEngine, tenant: CurrentTenant, deadline: Deadline
+) -> RetrieveResult:
     """The chunks nearest to a question, and a cited context of them. An answer with fewer than top_k hits says why."""
-    return fit_retrieval(engine.settings.answer_bytes, engine.retrieve(tenant, body.to_query(), body.assemble))
+    return fit_retrieval(
+        engine.settings.answer_bytes, engine.retrieve(tenant, body.to_query(), body.assemble, deadline)
+    )
 
 
 @app.post("/v1/assemble", tags=["retrieve"], responses=problems(StaleRanking, PayloadTooLarge, UnsupportedMediaType))

@@ -245,7 +245,7 @@ def _unavailable() -> Unavailable:
 
 
 def _tls_failure(error: SSLError) -> Exception:
-    reason = getattr(error.info, "args", [None])[0]
+    reason = next(iter(getattr(error.info, "args", ())), None)
     # The other side hung up in the middle: it may be starting or ending.
     if isinstance(reason, ssl.SSLEOFError | ssl.SSLZeroReturnError):
         return _unavailable()

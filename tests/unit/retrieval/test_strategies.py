@@ -557,3 +557,25 @@ def test_signals_are_there_when_they_are_asked_for(world: World, strategy: Strat
         assert hit.signals is not None
         assert hit.signals.final is not None
         assert (hit.signals.final.rank, hit.signals.final.score) == (hit.rank, hit.score)
+
+
+def test_no_search_begins_after_the_deadline(world: World) -> None:
+    world.ingest(world.collection(), "red", source_key="a")
+    question = RetrieveQuery(query="red", strategy=Strategy.HYBRID)
+    later = world.clock.monotonic() + 10
+    assert world.engine.retrieve(ACME, question, deadline=later).hits
+    with pytest.raises(Unavailable, match="longer than one call"):
+        world.engine.retrieve(ACME, question, deadline=world.clock.monotonic())
+    with pytest.raises(Unavailable, match="longer than one call"):
+        world.engine.compare(ACME, question, deadline=world.clock.monotonic())
+
+
+def test_an_embedder_that_has_other_dimensions_now_is_said_so(world: World) -> None:
+    collection = world.collection()
+    world.ingest(collection, "red", source_key="a")
+    model = collection.embedding_model
+    world.parts.embedders = {model: HashedEmbedder(model, dimensions=32)}
+    with pytest.raises(NotConfigured, match="32 dimensions"):
+        world.engine.retrieve(ACME, RetrieveQuery(query="red"))
+    with pytest.raises(NotConfigured, match="32 dimensions"):
+        world.ingest(collection, "green", source_key="b")
