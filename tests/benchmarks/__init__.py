@@ -1,4 +1,4 @@
-"""What the engine costs, measured: `python -m tests.benchmarks.ingest`, `.retrieve`, `.imports`.
+"""What the engine costs, measured: `python -m tests.benchmarks.ingest`, `.retrieve`, `.compare`, `.imports`.
 
 The engine and its handlers run in this process, as in a function. DynamoDB is ministack in a process of its own,
 over loopback HTTP:
