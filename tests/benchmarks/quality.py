@@ -107,7 +107,7 @@ def main() -> None:
     options.add_argument("--data", type=Path, default=corpora.folder(), help="folder of the collections")
     options.add_argument("--collections", nargs="+", choices=corpora.PUBLIC, help="these; default: all that are there")
     options.add_argument("--cache", type=Path, help="folder, outside the project, where models' answers are kept")
-    options.add_argument("--queries", type=int, default=300, help="questions of each collection, a round")
+    options.add_argument("--queries", type=int, default=1200, help="questions of each collection at most, a round")
     options.add_argument("--slow-queries", type=int, default=100, help="where one takes long, a round")
     given = options.parse_args()
     names = given.collections or corpora.found(given.data)
