@@ -15,7 +15,7 @@ os.environ.update(
     AWS_DEFAULT_REGION=REGION,
 )
 
-pytest_plugins = ["tests.support.opensearch"]
+pytest_plugins = ["tests.support.opensearch", "tests.quality.public"]
 
 
 @pytest.fixture

@@ -13,11 +13,11 @@ from core.model.query import Strategy
 from core.vectors.types import VectorStore
 from tests.quality import own
 from tests.quality.baseline import Baseline
-from tests.quality.conftest import public
 from tests.quality.corpora import Corpus
 from tests.quality.indexed import Indexed
 from tests.quality.kept import KeptEmbedder
 from tests.quality.measures import ndcg
+from tests.quality.public import public
 from tests.quality.searched import Searched
 from tests.support.opensearch import ON_OPENSEARCH
 
