@@ -48,7 +48,7 @@ def test_every_strategy_answers_the_handbook_as_well_as_ever_and_hybrid_better_t
     assert found["bm25"] >= 0.915, found
     assert found["similarity"] >= 0.940, found
     assert found["mmr"] >= 0.940, found
-    assert found["hybrid"] >= 0.975, found
+    assert found["hybrid"] >= 0.965, found
     assert found["hybrid"] > max(found["similarity"], found["bm25"]), found
 
 
