@@ -6,7 +6,7 @@ import logging
 import os
 import signal
 import sys
-import threading
+import time
 from contextlib import redirect_stdout
 from pathlib import Path
 from types import FrameType
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 DEFAULT_FOLDER = Path(__file__).parents[2] / ".weft"
 DEFAULT_PORT = 8080
+LOOK_S = 0.1
+"""Between looks whether to end: a signal may come between a look and a wait, and then no wait would end."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -67,16 +69,18 @@ def _up(options: argparse.Namespace) -> int:
     from infra.local.stack import Options, Stack, StartError  # noqa: PLC0415
 
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
-    asked, failed = threading.Event(), threading.Event()
+    # Plain flags: a signal's handler that waits for a lock which its own thread holds would wait for ever.
+    asked = failed = False
 
     def ask(_signal: int, _frame: FrameType | None) -> None:
-        asked.set()
+        nonlocal asked
+        asked = True
         # A second Ctrl-C ends the process at once; then nothing is saved.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
     def fail() -> None:
-        failed.set()
-        asked.set()
+        nonlocal failed
+        failed = True
 
     signal.signal(signal.SIGINT, ask)
     signal.signal(signal.SIGTERM, ask)
@@ -98,11 +102,12 @@ def _up(options: argparse.Namespace) -> int:
             print(f"weft: {error}", file=sys.stderr)
             return 1
         _announce(stack, options)
-        asked.wait()
+        while not (asked or failed):
+            time.sleep(LOOK_S)
         problems = stack.stop()
     for problem in problems:
         print(f"weft: {problem}", file=sys.stderr, flush=True)
-    code = 1 if problems or failed.is_set() else 0
+    code = 1 if problems or failed else 0
     if not stack.ended:
         # A handler that never ends must not keep the process.
         os._exit(code)

@@ -56,15 +56,25 @@ def test_what_it_holds_survives_a_stop_whole_and_a_crash_leaves_what_the_last_st
         ]
 
 
-def test_ctrl_c_ends_all_of_it_and_without_a_data_folder_nothing_is_kept(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "signals", [[signal.SIGINT], [signal.SIGTERM] * 300], ids=["Ctrl-C", "one signal upon the other"]
+)
+def test_a_signal_ends_all_of_it_and_without_a_data_folder_nothing_is_kept(
+    tmp_path: Path, signals: list[signal.Signals]
+) -> None:
     environ = {**os.environ, "TMPDIR": str(tmp_path)}
-    process = subprocess.Popen(command("up", "--port", "0"), cwd=ROOT, env=environ, stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    told = [process.stdout.readline() for _ in range(5)]
-    process.send_signal(signal.SIGINT)
-    assert process.wait(60) == 0
-    assert process.stdout.read() == ""
-    process.stdout.close()
+    with subprocess.Popen(
+        command("up", "--port", "0"), cwd=ROOT, env=environ, stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            told = [process.stdout.readline() for _ in range(5)]
+            for number in signals:
+                process.send_signal(number)
+            assert process.wait(60) == 0
+            assert process.stdout.read() == ""
+        finally:
+            process.kill()
     assert re.fullmatch(r"Weft answers at http://127\.0\.0\.1:\d+\n", told[0])
     assert "infra.local token TENANT" in told[1]
     assert list(tmp_path.iterdir()) == []
