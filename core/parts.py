@@ -1,7 +1,7 @@
 """The parts that the rooms work with: the stores, the stages and what watches them."""
 
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from datetime import timedelta
 from typing import Protocol
 
@@ -150,12 +150,8 @@ class Parts:
     def embed(self, embedder: Embedder, texts: Sequence[str]) -> list[Vector]:
         """Vectors of texts. Recorded under the OpenTelemetry names for generative AI clients."""
         model = embedder.space.model
-        start = self.clock.monotonic()
-        try:
+        with self._asked(model):
             answer = embedder.embed(texts)
-        finally:
-            seconds = self.clock.monotonic() - start
-            self.metrics.record("gen_ai.client.operation.duration", seconds, "Seconds", model=model)
         self.metrics.record("gen_ai.client.token.usage", answer.input_tokens, "Count", model=model)
         return answer.vectors
 
@@ -166,12 +162,18 @@ class Parts:
             NotConfigured: there is no reranker.
         """
         reranker = self.need_reranker()
+        with self._asked(reranker.name):
+            return reranker.rerank(query, texts, deadline)
+
+    @contextmanager
+    def _asked(self, model: str) -> Iterator[None]:
+        """Records how long a model took to answer, or to fail."""
         start = self.clock.monotonic()
         try:
-            return reranker.rerank(query, texts, deadline)
+            yield
         finally:
             seconds = self.clock.monotonic() - start
-            self.metrics.record("gen_ai.client.operation.duration", seconds, "Seconds", model=reranker.name)
+            self.metrics.record("gen_ai.client.operation.duration", seconds, "Seconds", model=model)
 
     def need_reranker(self) -> Reranker:
         """The reranker.

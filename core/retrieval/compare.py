@@ -133,11 +133,11 @@ class _Answer:
         return Move(code=code, detail=f"From {vector_rank} to {rank}; {_figures(signals)}")
 
     def _dropped(self, vector_rank: int, signals: Signals) -> Move:
-        final, least = signals.final, self._scope.query.min_score
+        final, least = signals.final, self._found.chosen.final.order.least
         if final is None:
             detail = f"{self._unranked(vector_rank, signals)}; {_figures(signals)}"
             return Move(code=MoveCode.NOT_A_CANDIDATE, detail=detail)
-        if least is not None and final.score < least and self._found.chosen.final.order.fallback is None:
+        if least is not None and final.score < least:
             detail = f"Its score {final.score:.4g} is below min_score {least:g}; {_figures(signals)}"
             return Move(code=MoveCode.BELOW_MIN_SCORE, detail=detail)
         detail = f"It would be number {final.rank}, and {self._scope.top_k} were asked for; {_figures(signals)}"

@@ -34,10 +34,12 @@ class Order:
     Attributes:
         signals: of every chunk that was found, also of those that took no part.
         kind: what the scores mean.
+        least: hits have at least this score; None: any. After a fallback min_score is meant for another kind.
     """
 
     scored: Scored
     kind: ScoreKind
+    least: float | None
     signals: dict[ChunkId, Signals]
     fallback: Fallback | None = None
 
@@ -65,6 +67,7 @@ class _Ranker:
             self._note("vector", _scored(matches.by_vector))
             self._note("bm25", _scored(matches.by_terms))
         scope, fallback = self._scope, None
+        least = scope.query.min_score
         scored, kind = self._found(), scope.kind(scope.strategy)
         if scope.strategy is Strategy.RERANK:
             scored = scored[: scope.pool]
@@ -74,11 +77,11 @@ class _Ranker:
             except (NotConfigured, Unavailable) as error:
                 if not self._options.fallback:
                     raise
-                kind = scope.kind(scope.finder)
+                kind, least = scope.kind(scope.finder), None
                 fallback = Fallback(stage=scope.strategy, code=error.code, detail=error.detail)
         self._note("final", scored)
         signals = {chunk_id: Signals.model_construct(**figures) for chunk_id, figures in self._figures.items()}
-        return Order(scored, kind, signals, fallback)
+        return Order(scored, kind, least, signals, fallback)
 
     def _found(self) -> Scored:
         match self._scope.finder:

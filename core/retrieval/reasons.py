@@ -24,15 +24,14 @@ def reason_of(
     """
     if len(hits) >= scope.top_k:
         return None
-    return _score_reason(scope, order) or _search_reason(bounded) or _stock_reason(parts, tenant, scope, order, hits)
+    return _score_reason(order) or _search_reason(bounded) or _stock_reason(parts, tenant, scope, order, hits)
 
 
-def _score_reason(scope: Scope, order: Order) -> Reason | None:
+def _score_reason(order: Order) -> Reason | None:
     """What min_score cut, which is the next best: the searches found it, and nothing better is missing."""
-    least = scope.query.min_score
-    if least is None or order.fallback is not None:
+    if order.least is None:
         return None
-    cut = [score for _, score in order.scored if score < least]
+    cut = [score for _, score in order.scored if score < order.least]
     if not cut:
         return None
     detail = f"The best score that was cut is {max(cut):.4g}; lower min_score to see more"

@@ -80,8 +80,7 @@ def retrieve(parts: Parts, tenant: Tenant, query: RetrieveQuery, deadline: float
 def choose(parts: Parts, scope: Scope, found: list[Matches]) -> Hits:
     """The strategy's order of what was found, and the best of it."""
     order = rank(scope, found, lambda texts: parts.rerank(scope.query.query, texts, scope.deadline))
-    least = scope.query.min_score if order.fallback is None else None
-    ids = [chunk_id for chunk_id, score in order.scored if least is None or score >= least]
+    ids = [chunk_id for chunk_id, score in order.scored if order.least is None or score >= order.least]
     return Hits(found, order, ids[: scope.top_k])
 
 
@@ -96,6 +95,7 @@ def find(
     """
     asks: list[Ask] = []
     by_terms = scope.finder is Strategy.HYBRID
+    terms = query_terms(scope.query.query) if by_terms else []
     for space in scope.spaces:
         [vector] = parts.embed(parts.embedder_of(space.space), [scope.query.query])
         vectors = VectorQuery(
@@ -107,7 +107,6 @@ def find(
         )
         asks.append(Ask(space.space, vectors))
         if by_terms:
-            terms = query_terms(scope.query.query)
             asks.append(Ask(space.space, TextQuery(terms, space.collection_ids, scope.depth, filter=scope.filter)))
 
     def split(lists: list[list[VectorMatch]]) -> Chosen:

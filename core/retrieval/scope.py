@@ -99,7 +99,8 @@ def settle_scope(parts: Parts, tenant: Tenant, query: RetrieveQuery, deadline: f
         CollectionNotFound: a named collection that the tenant lacks.
         NotConfigured: a part that is needed is not there.
     """
-    top_k = _top_k(query)
+    _check_query(query)
+    top_k = query.top_k if query.top_k > 0 else DEFAULT_TOP_K
     asked = None if query.filter is None else parse_filter(query.filter)
     rows = _rows(parts, tenant, query)
     spaces = _spaces(rows)
@@ -110,7 +111,7 @@ def settle_scope(parts: Parts, tenant: Tenant, query: RetrieveQuery, deadline: f
     return scope
 
 
-def _top_k(query: RetrieveQuery) -> int:
+def _check_query(query: RetrieveQuery) -> None:
     if all(unicodedata.category(character) in _INVISIBLE for character in query.query):
         raise InvalidArgument("The query is blank: it has no visible character", field="query")
     if len(query.query) > MAX_QUERY_CHARACTERS:
@@ -119,7 +120,6 @@ def _top_k(query: RetrieveQuery) -> int:
         )
     if query.top_k > MAX_TOP_K:
         raise InvalidArgument(f"top_k is at most {MAX_TOP_K}", field="top_k", limit=MAX_TOP_K)
-    return query.top_k if query.top_k > 0 else DEFAULT_TOP_K
 
 
 def _rows(parts: Parts, tenant: Tenant, query: RetrieveQuery) -> list[CollectionRow]:

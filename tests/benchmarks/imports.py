@@ -17,7 +17,7 @@ _IMPORT = "import sys, time; start = time.perf_counter(); import {module}; print
 
 
 def main() -> None:
-    given = parser(__doc__, vectors=False).parse_args()
+    given = parser(__doc__, vectors=()).parse_args()
     modules = sorted({one.handler.rpartition(".")[0] for one in functions(load()).values()})
     answer = {
         "rows": [

@@ -13,14 +13,11 @@ from core.embedding.models import find_model
 from core.embedding.onnx import OnnxEmbedder
 from core.embedding.types import Embedder
 from core.engine import Engine
-from core.metadata.dynamo import Table
 from core.model.collection import Collection, NewCollection
 from core.model.ingest import IngestInput, IngestResult
 from core.model.tenant import Tenant
 from core.parts import Parts
 from core.settings import Settings
-from core.text.loaders import Loaders
-from core.text.splitters import Splitters
 from core.vectors.embedded import EmbeddedVectorStore
 from core.vectors.opensearch.client import Client, connect
 from core.vectors.opensearch.index import Engine as IndexEngine
@@ -35,7 +32,7 @@ from tests.benchmarks.units import Meter
 from tests.support.command import progress
 from tests.support.double import ministack_process
 from tests.support.embedder import HashedEmbedder
-from tests.support.engines import TABLE
+from tests.support.engines import TABLE, parts_on
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
@@ -139,15 +136,8 @@ def workbench(
         stack.callback(store.close)
         probed = ProbedVectors(store, probe)
         stage: Embedder = ProbedEmbedder(embedder, probe)
-        parts = Parts(
-            settings=Settings(table=TABLE, embedder="none", vectors="none"),
-            clock=clock,
-            table=Table(client, TABLE, clock),
-            loaders=Loaders(),
-            splitters=Splitters(),
-            embedders={stage.space.model: stage},
-            vectors=cast(VectorStore, probed),
-        )
+        settings = Settings(table=TABLE, embedder="none", vectors="none")
+        parts = parts_on(client, cast(VectorStore, probed), stage, clock, settings)
         yield Workbench(Engine(parts), parts, probe, probed, client, plain, opensearch)
 
 

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from core.embedding.types import Vector
 from core.model.collection import VectorSpace
 from core.model.component import TenantFilter
-from core.model.filter import parse_filter
-from core.model.ids import ChunkId
+from core.model.filter import Filter, parse_filter
+from core.model.ids import ChunkId, CollectionId
 from core.model.tenant import Tenant
 from core.vectors.embedded import EmbeddedVectorStore
 from core.vectors.opensearch.index import Dialect, Engine
@@ -84,9 +84,28 @@ def search(
     exclude: Sequence[str] = (),
     asked: Mapping[str, Any] | None = None,
 ) -> list[VectorMatch]:
-    ids = [collection_id(number) for number in collections]
-    parsed = None if asked is None else parse_filter(asked)
-    return store.search(tenant, space, VectorQuery(vector, ids, limit, exclude, parsed))
+    return store.search(tenant, space, VectorQuery(vector, numbered(collections), limit, exclude, parsed(asked)))
+
+
+def numbered(collections: Sequence[int]) -> list[CollectionId]:
+    return [collection_id(number) for number in collections]
+
+
+def parsed(asked: Mapping[str, Any] | None) -> Filter | None:
+    return None if asked is None else parse_filter(asked)
+
+
+def match_of(record: VectorRecord, tenant: Tenant, score: float) -> VectorMatch:
+    """What a search answers of a record."""
+    return VectorMatch(
+        chunk_id=record.chunk_id,
+        tenant=tenant,
+        collection_id=record.collection_id,
+        source_id=record.source_id,
+        source_key=record.source_key,
+        text=record.text,
+        score=score,
+    )
 
 
 def ids(matches: Sequence[VectorMatch]) -> list[ChunkId]:
@@ -112,15 +131,7 @@ class TestWriting:
         )
         store.write(tenant, SPACE, [keyed])
         [match] = search(store, tenant)
-        assert match == VectorMatch(
-            chunk_id=keyed.chunk_id,
-            tenant=tenant,
-            collection_id=keyed.collection_id,
-            source_id=keyed.source_id,
-            source_key=keyed.source_key,
-            text=keyed.text,
-            score=match.score,
-        )
+        assert match == match_of(keyed, tenant, match.score)
         assert match.score == pytest.approx(1.0, abs=SCORE_TOLERANCE)
 
     def test_a_record_without_a_source_comes_back_without_one(self, store: VectorStore, tenant: Tenant) -> None:
@@ -360,8 +371,7 @@ class TestSearching:
 def matching(
     store: VectorStore, tenant: Tenant, asked: Mapping[str, Any] | None, collections: Sequence[int] = (1,)
 ) -> int:
-    parsed = None if asked is None else parse_filter(asked)
-    return store.matching(tenant, SPACE, [collection_id(number) for number in collections], parsed)
+    return store.matching(tenant, SPACE, numbered(collections), parsed(asked))
 
 
 class TestFiltering:
@@ -543,9 +553,8 @@ def search_text(
     exclude: Sequence[str] = (),
     asked: Mapping[str, Any] | None = None,
 ) -> list[VectorMatch]:
-    ids = [collection_id(number) for number in collections]
-    parsed = None if asked is None else parse_filter(asked)
-    return store.search_text(tenant, space, TextQuery(terms.split(), ids, limit, exclude, parsed))
+    query = TextQuery(terms.split(), numbered(collections), limit, exclude, parsed(asked))
+    return store.search_text(tenant, space, query)
 
 
 def bm25(records: Sequence[VectorRecord], terms: Sequence[str]) -> dict[ChunkId, float]:
@@ -570,15 +579,7 @@ class TestTexts:
         keyed = replace(worded(0, "a b"), text="naïve 文字 \x00", source_id="ab" * 32, source_key="folder/ü.md")
         store.write(tenant, SPACE, [keyed])
         [match] = search_text(store, tenant, "b")
-        assert match == VectorMatch(
-            chunk_id=keyed.chunk_id,
-            tenant=tenant,
-            collection_id=keyed.collection_id,
-            source_id=keyed.source_id,
-            source_key=keyed.source_key,
-            text=keyed.text,
-            score=match.score,
-        )
+        assert match == match_of(keyed, tenant, match.score)
 
     def test_rarer_terms_more_of_them_and_shorter_records_score_higher(
         self, store: VectorStore, tenant: Tenant

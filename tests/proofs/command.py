@@ -1,6 +1,5 @@
 """What every proof's command line shares: options, progress, the last line, the exit code."""
 
-import argparse
 import itertools
 import json
 import logging
@@ -18,6 +17,7 @@ from typing import Any, TypeVar
 from core.vectors.embedded import EmbeddedVectorStore
 from core.vectors.types import VectorStore
 from infra.opensearch.server import running_server
+from tests.support.command import parser
 from tests.support.opensearch import store_on
 
 Item = TypeVar("Item")
@@ -117,13 +117,8 @@ def hush() -> None:
 
 
 def _options(name: str, *, every_store: bool) -> Options:
-    parser = argparse.ArgumentParser(prog=f"python -m tests.proofs.{name}")
-    parser.add_argument("--seed", type=int, default=0, help="another seed tries other chances")
-    parser.add_argument("--rounds", type=int, default=1, help="more rounds are more work")
-    stores = [*sorted(STORES), ALL] if every_store else sorted(STORES)
-    parser.add_argument("--vectors", choices=stores, default=ALL if every_store else "embedded")
-    parser.add_argument("--json", action="store_true", help="nothing but the last line")
-    given = parser.parse_args()
+    stores = [ALL, *sorted(STORES)] if every_store else sorted(STORES)
+    given = parser(None, prog=f"python -m tests.proofs.{name}", vectors=stores).parse_args()
     return Options(given.seed, given.rounds, given.vectors, given.json, processes=os.cpu_count() or 1)
 
 

@@ -20,7 +20,6 @@ from typing import Any, TypeVar
 import urllib3
 
 from core.engine import Engine
-from core.metadata.dynamo import Table
 from core.model.collection import NewCollection
 from core.model.errors import Unavailable
 from core.model.filter import parse_filter
@@ -29,18 +28,16 @@ from core.model.ingest import IngestInput
 from core.model.page import PageRequest
 from core.model.query import RetrieveOptions, RetrieveQuery, Strategy
 from core.model.tenant import Tenant
-from core.parts import Parts
 from core.text.analysis import query_terms
-from core.text.loaders import Loaders
-from core.text.splitters import Splitters
 from core.vectors.types import TextQuery, VectorMatch, VectorQuery
 from tests.proofs.command import Options, Report, main
-from tests.proofs.harness import SETTINGS, TABLE, seeded
+from tests.proofs.harness import SETTINGS, seeded
 from tests.proofs.judge import Problem
 from tests.proofs.tally import Tally, total
 from tests.support.clock import ManualClock
 from tests.support.dynamodb import LargeDynamoDB
 from tests.support.embedder import HashedEmbedder
+from tests.support.engines import parts_on
 
 Item = TypeVar("Item")
 
@@ -98,19 +95,7 @@ class Neighbours:
         self.answers = [question.ask() for question in self.questions]
 
     def _engine(self) -> Engine:
-        clock = ManualClock()
-        client: Any = LargeDynamoDB()
-        return Engine(
-            Parts(
-                settings=SETTINGS,
-                clock=clock,
-                table=Table(client, TABLE, clock),
-                loaders=Loaders(),
-                splitters=Splitters(),
-                embedders={self._embedder.space.model: self._embedder},
-                vectors=self.store,
-            )
-        )
+        return Engine(parts_on(LargeDynamoDB(), self.store, self._embedder, ManualClock(), SETTINGS))
 
     def _ingest(self, tenant: Tenant, collection: CollectionId, number: int, more: str) -> None:
         given = IngestInput(

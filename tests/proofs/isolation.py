@@ -22,13 +22,9 @@ import boto3
 from botocore.config import Config
 
 from core.engine import Engine
-from core.metadata.dynamo import Table
 from core.metadata.table import Key, tenant_of
 from core.model.ids import ChunkId
-from core.parts import Parts
 from core.settings import Settings
-from core.text.loaders import Loaders
-from core.text.splitters import Splitters
 from tests.api.gateway import served
 from tests.proofs.command import Options, Report, main, spread
 from tests.proofs.harness import TABLE, seeded
@@ -51,7 +47,7 @@ from tests.proofs.tally import Tally, total
 from tests.support.clock import ManualClock
 from tests.support.dynamodb import LargeDynamoDB
 from tests.support.embedder import HashedEmbedder
-from tests.support.engines import REGION
+from tests.support.engines import REGION, parts_on
 
 TENANTS = 1_000
 REQUESTS = 100_000
@@ -84,16 +80,7 @@ class City:
             self.owners |= dict.fromkeys(marks(" ".join((*words, *resident.secrets))), str(resident.tenant))
 
     def _engine(self, table: Any) -> Engine:
-        clock = ManualClock()
-        parts = Parts(
-            settings=SETTINGS,
-            clock=clock,
-            table=Table(table, TABLE, clock),
-            loaders=Loaders(),
-            splitters=Splitters(),
-            embedders={self.embedder.space.model: self.embedder},
-            vectors=self.store,
-        )
+        parts = parts_on(table, self.store, self.embedder, ManualClock(), SETTINGS)
         signing = Config(signature_version="s3v4")
         # It signs URLs, and sends nothing.
         s3 = boto3.client(

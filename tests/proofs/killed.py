@@ -29,20 +29,17 @@ from werkzeug.serving import make_server
 
 from core.clock import SystemClock
 from core.engine import Engine
-from core.metadata.dynamo import Table
 from core.model.collection import NewCollection
 from core.model.errors import Unavailable, WeftError
 from core.model.ids import ChunkId, CollectionId
 from core.model.ingest import IngestInput, IngestResult
-from core.parts import Parts
-from core.text.loaders import Loaders
-from core.text.splitters import Splitters
 from core.vectors.embedded import EmbeddedVectorStore
 from infra.template import create_table
 from tests.proofs.harness import LIFE_S, SETTINGS, STALLED_S, TABLE, TENANT, seeded, text
 from tests.proofs.judge import Problem, look, settle_world, summary
 from tests.support.dynamodb import Items
 from tests.support.embedder import HashedEmbedder
+from tests.support.engines import parts_on
 
 HOST = "127.0.0.1"
 KEYS = ("one.md", "two.md")
@@ -82,16 +79,7 @@ def _client(url: str) -> Any:
 
 def _engine(url: str, path: Path, clock: SystemClock) -> tuple[Engine, HashedEmbedder]:
     embedder = HashedEmbedder()
-    parts = Parts(
-        settings=SETTINGS,
-        clock=clock,
-        table=Table(_client(url), TABLE, clock),
-        loaders=Loaders(),
-        splitters=Splitters(),
-        embedders={embedder.space.model: embedder},
-        vectors=EmbeddedVectorStore(path),
-    )
-    return Engine(parts), embedder
+    return Engine(parts_on(_client(url), EmbeddedVectorStore(path), embedder, clock, SETTINGS)), embedder
 
 
 # -- the worker --------------------------------------------------------------------------------------

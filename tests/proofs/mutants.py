@@ -803,9 +803,9 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("explain: fused or not", _RANKER + "_judged", "if not self._options.fuse", "if True", (explained,)),
     Mutant(
         "explain: min_score of another kind cuts nothing",
-        "core.retrieval.retrieve:choose",
-        "if order.fallback is None else None",
-        "",
+        _RANKER + "order",
+        "kind, least = scope.kind(scope.finder), None",
+        "kind = scope.kind(scope.finder)",
         (explained, reasoned("a reranker that fails")),
     ),
     Mutant(
@@ -818,8 +818,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "reason: what was cut is certain",
         _REASONS + "reason_of",
-        "_score_reason(scope, order) or _search_reason(bounded)",
-        "_search_reason(bounded) or _score_reason(scope, order)",
+        "_score_reason(order) or _search_reason(bounded)",
+        "_search_reason(bounded) or _score_reason(order)",
         (reasoned("always replaced"),),
     ),
     Mutant(
@@ -831,9 +831,9 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "reason: of a reranker that fails",
-        _REASONS + "_score_reason",
-        "or order.fallback is not None",
-        "",
+        _RANKER + "order",
+        "kind, least = scope.kind(scope.finder), None",
+        "kind = scope.kind(scope.finder)",
         (reasoned("a reranker that fails"),),
     ),
     Mutant("reason: the bound", _REASONS + "_search_reason", "not bounded", "True", (reasoned("always replaced"),)),

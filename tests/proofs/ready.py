@@ -14,31 +14,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from core.clock import SystemClock
 from core.engine import Engine
-from core.metadata.dynamo import Table
 from core.model.collection import NewCollection
 from core.model.hit import RetrieveResult
 from core.model.ids import CollectionId
 from core.model.ingest import IngestInput, IngestResult
 from core.model.query import RetrieveQuery, Strategy
 from core.model.tenant import Tenant
-from core.parts import Parts
-from core.text.loaders import Loaders
-from core.text.splitters import Splitters
 from core.vectors.embedded import EmbeddedVectorStore
 from core.vectors.opensearch.client import Client, connect
 from core.vectors.opensearch.index import IndexOptions
 from core.vectors.opensearch.store import OpenSearchVectorStore
 from core.vectors.types import VectorStore
 from tests.proofs.command import Options, Report, main
-from tests.proofs.harness import SETTINGS, TABLE, seeded
+from tests.proofs.harness import SETTINGS, seeded
 from tests.proofs.judge import Problem
 from tests.proofs.tally import Tally, total
 from tests.support.dynamodb import LargeDynamoDB
 from tests.support.embedder import HashedEmbedder
+from tests.support.engines import parts_on
 
 PAIRS = 1_000
 """On each store."""
@@ -73,19 +69,7 @@ def two_views(options: Options) -> Iterator[tuple[VectorStore, VectorStore]]:
 
 def engine_on(table: LargeDynamoDB, vectors: VectorStore) -> Engine:
     """A process with its own clients of shared stores."""
-    clock, embedder = SystemClock(), HashedEmbedder()
-    client: Any = table
-    return Engine(
-        Parts(
-            settings=SETTINGS,
-            clock=clock,
-            table=Table(client, TABLE, clock),
-            loaders=Loaders(),
-            splitters=Splitters(),
-            embedders={embedder.space.model: embedder},
-            vectors=vectors,
-        )
-    )
+    return Engine(parts_on(table, vectors, HashedEmbedder(), SystemClock(), SETTINGS))
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from time import perf_counter
 from typing import Any
 
 from core.engine import Engine
-from core.metadata.dynamo import GET_LIMIT, WRITE_LIMIT, Table
+from core.metadata.dynamo import GET_LIMIT, WRITE_LIMIT
 from core.metadata.table import SWEEP_SHARDS
 from core.model.collection import NewCollection, VectorSpace
 from core.model.document import DocumentState
@@ -33,17 +33,15 @@ from core.model.ids import ChunkId, DocumentId
 from core.model.ingest import IngestInput
 from core.model.recovery import RecoveryResult
 from core.model.tenant import Tenant
-from core.parts import Parts
-from core.text.loaders import Loaders
-from core.text.splitters import Splitters
 from core.vectors.embedded import EmbeddedVectorStore
 from core.vectors.types import VectorRecord
 from tests.proofs.command import Options, Report, main
-from tests.proofs.harness import LIFE_S, SETTINGS, STALLED_S, TABLE, Death
+from tests.proofs.harness import LIFE_S, SETTINGS, STALLED_S, Death
 from tests.proofs.judge import Problem, Rows, moment_problems, quiet_problems, read_rows
 from tests.support.clock import ManualClock
 from tests.support.dynamodb import Items, MemoryDynamoDB
 from tests.support.embedder import HashedEmbedder
+from tests.support.engines import parts_on
 
 TENANTS = 1000
 EACH = 10
@@ -138,19 +136,7 @@ class World:
         self.clock.advance(STALLED_S + 1)
 
     def engine_on(self, client: Client) -> Engine:
-        embedder = HashedEmbedder()
-        table: Any = client
-        return Engine(
-            Parts(
-                settings=SETTINGS,
-                clock=self.clock,
-                table=Table(table, TABLE, self.clock),
-                loaders=Loaders(),
-                splitters=Splitters(),
-                embedders={embedder.space.model: embedder},
-                vectors=self.vectors,
-            )
-        )
+        return Engine(parts_on(client, self.vectors, HashedEmbedder(), self.clock, SETTINGS))
 
     def drain(self) -> RecoveryResult:
         return self.engine.recovery.drain(ENDLESS)

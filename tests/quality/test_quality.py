@@ -48,7 +48,7 @@ def test_every_strategy_answers_the_handbook_as_well_as_ever_and_hybrid_better_t
     assert found["bm25"] >= 0.915, found
     assert found["similarity"] >= 0.940, found
     assert found["mmr"] >= 0.940, found
-    assert found["hybrid"] >= 0.965, found
+    assert found["hybrid"] >= 0.975, found
     assert found["hybrid"] > max(found["similarity"], found["bm25"]), found
 
 
@@ -84,5 +84,5 @@ def test_hybrid_is_no_worse_than_its_parts_on_a_public_collection(
     embedded: VectorStore, embedder: KeptEmbedder
 ) -> None:
     found = by_strategy(public("xquad_en").of(60).asking(100), embedded, embedder)
-    # Equal fused scores come in order of chunk ID, which is new at each ingest: near the top that decides a question.
+    # Both parts are nearly perfect here: where a question falls is decided by the order of equal fused scores.
     assert found["hybrid"] >= max(found["similarity"], found["bm25"]) - TOLERANCE, found

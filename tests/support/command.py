@@ -3,7 +3,7 @@
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from rich.console import Console
@@ -12,20 +12,21 @@ from rich.progress import track
 T = TypeVar("T")
 
 
-def parser(description: str | None, *, vectors: bool = True) -> argparse.ArgumentParser:
+def parser(
+    description: str | None, *, prog: str | None = None, vectors: Sequence[str] = ("embedded", "opensearch")
+) -> argparse.ArgumentParser:
     """The options that every one of them has.
 
     Args:
-        vectors: whether a vector store takes part.
+        prog: how it is called.
+        vectors: the vector stores that it can be asked for, the default first; none takes part when there is none.
     """
-    options = argparse.ArgumentParser(description=description)
+    options = argparse.ArgumentParser(prog=prog, description=description)
     options.add_argument("--seed", type=int, default=0, help="of everything that is drawn")
     options.add_argument("--rounds", type=int, default=1, help="more work")
     options.add_argument("--json", action="store_true", help="print nothing but the last line")
     if vectors:
-        options.add_argument(
-            "--vectors", choices=["embedded", "opensearch"], default="embedded", help="the vector store"
-        )
+        options.add_argument("--vectors", choices=vectors, default=vectors[0], help="the vector store")
     return options
 
 

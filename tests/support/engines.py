@@ -3,9 +3,10 @@
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 from core.clock import Clock
+from core.embedding.types import Embedder
 from core.engine import Engine
 from core.metadata.dynamo import Table, dynamodb_client
 from core.model.collection import Collection, NewCollection
@@ -92,6 +93,30 @@ class World:
         return self.vectors.count(tenant, self.embedder.space)
 
 
+def parts_on(
+    client: Any,
+    vectors: VectorStore,
+    embedder: Embedder,
+    clock: Clock,
+    settings: Settings,
+    *,
+    reranker: Reranker | None = None,
+    extensions: Sequence[Extension] = (),
+) -> Parts:
+    """An engine's parts on a client of DynamoDB and a vector store; the table is the one that the settings name."""
+    return Parts(
+        settings=settings,
+        clock=clock,
+        table=Table(client, settings.table, clock),
+        loaders=Loaders(),
+        splitters=Splitters(),
+        embedders={embedder.space.model: embedder},
+        vectors=vectors,
+        reranker=reranker,
+        extensions=extensions,
+    )
+
+
 def make_world(
     *,
     settings: Settings | None = None,
@@ -114,15 +139,12 @@ def make_world(
     clock = clock or ManualClock()
     embedder = embedder or HashedEmbedder()
     vectors = vectors or EmbeddedVectorStore(None)
-    typed_clock: Clock = clock
-    parts = Parts(
-        settings=settings or Settings(table=TABLE, embedder="none", vectors="none"),
-        clock=typed_clock,
-        table=Table(cast(Any, OneAtATime(validator.watching(client))), TABLE, typed_clock),
-        loaders=Loaders(),
-        splitters=Splitters(),
-        embedders={embedder.space.model: embedder},
-        vectors=vectors,
+    parts = parts_on(
+        OneAtATime(validator.watching(client)),
+        vectors,
+        embedder,
+        clock,
+        settings or Settings(table=TABLE, embedder="none", vectors="none"),
         reranker=reranker,
         extensions=extensions,
     )
