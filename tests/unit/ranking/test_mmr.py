@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.model.ids import ChunkId
-from core.ranking.mmr import Candidate, Marginal, maximal_marginal_relevance, order, value
+from core.ranking.mmr import Candidate, Marginal, dot, maximal_marginal_relevance, order, value
 from tests.unit.ranking.ids import chunk
 
 lambdas = st.sampled_from([0.0, 0.3, 0.7, 1.0]) | st.floats(0, 1)
@@ -42,7 +42,14 @@ def rank(asked: Asked) -> list[Marginal]:
 
 
 def cosine(one: Candidate, other: Candidate) -> float:
-    return sum(a * b for a, b in zip(one.vector, other.vector, strict=True))
+    return dot(one.vector, other.vector)
+
+
+@given(st.lists(st.tuples(st.floats(-1, 1), st.floats(-1, 1)), max_size=1024))
+def test_a_dot_product_is_the_sum_of_the_products(pairs: list[tuple[float, float]]) -> None:
+    one, other = [first for first, _ in pairs], [second for _, second in pairs]
+    exact = math.fsum(a * b for a, b in pairs)
+    assert dot(one, other) == pytest.approx(exact, abs=1e-12)
 
 
 @given(questions())
