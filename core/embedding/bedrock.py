@@ -101,7 +101,13 @@ class BedrockEmbedder:
         return Embeddings([answer.vector for answer in answers], sum(answer.tokens for answer in answers))
 
     def describe(self) -> Component:
-        return Component(name=self.space.model, type="bedrock", configured=True, dimensions=self.space.dimensions)
+        return Component(
+            name=self.space.model,
+            type="bedrock",
+            configured=True,
+            dimensions=self.space.dimensions,
+            max_tokens=self.max_tokens,
+        )
 
     def _embed(self, text: str) -> _Answer:
         last_start = self._clock.monotonic() + PATIENCE_S

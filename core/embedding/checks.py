@@ -22,7 +22,8 @@ def check_texts(texts: Sequence[str], tokens: Sequence[int], max_tokens: int) ->
             raise InvalidArgument(f"Text {place} of {len(texts)} is blank; there is nothing to embed")
         if length > max_tokens:
             raise InvalidArgument(
-                f"Text {place} of {len(texts)} has {length} tokens; the embedding model takes at most {max_tokens}"
+                f"Text {place} of {len(texts)} has {length} tokens; the embedding model takes at most {max_tokens}",
+                limit=max_tokens,
             )
 
 

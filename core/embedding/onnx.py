@@ -87,7 +87,13 @@ class OnnxEmbedder:
         return Embeddings([graph.vector(encoding) for encoding in encodings], sum(map(len, encodings)))
 
     def describe(self) -> Component:
-        return Component(name=self.space.model, type="onnx", configured=True, dimensions=self.space.dimensions)
+        return Component(
+            name=self.space.model,
+            type="onnx",
+            configured=True,
+            dimensions=self.space.dimensions,
+            max_tokens=self.max_tokens,
+        )
 
     def _loaded(self) -> "_TokenVectors":
         with self._lock:

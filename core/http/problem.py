@@ -1,5 +1,6 @@
 """Errors as ``application/problem+json`` (RFC 9457)."""
 
+import re
 from collections.abc import Iterator, Sequence
 from http import HTTPStatus
 from typing import Any
@@ -18,6 +19,8 @@ MEDIA_TYPE = "application/problem+json"
 INTERNAL_ERROR = "internal_error"
 _LONGEST_FIELD = 128
 _MOST_PROBLEMS = 5
+_MEMBER = re.compile(r"<\w+\.\w+: ('\w+')>")
+"""How an enumeration's member looks in pydantic's messages; callers know its value alone."""
 
 
 def codes() -> list[str]:
@@ -86,7 +89,7 @@ def invalid_input(errors: Sequence[Any], *, skip: int = 0) -> InvalidArgument:
         errors: as pydantic lists them.
         skip: how many leading parts of each place are not the caller's ("body", "query").
     """
-    places = [(_place(item["loc"][skip:]), str(item["msg"])) for item in errors[:_MOST_PROBLEMS]]
+    places = [(_place(item["loc"][skip:]), _MEMBER.sub(r"\1", item["msg"])) for item in errors[:_MOST_PROBLEMS]]
     detail = "; ".join(f"{place}: {message}" if place else message for place, message in places)
     return InvalidArgument(detail, field=places[0][0] or "body")
 

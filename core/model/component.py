@@ -14,8 +14,9 @@ class TenantFilter(StrEnum):
 
 
 class Component(Model):
-    """One stage of the pipeline. ``configured`` is false for a stage that is not there. ``max_tokens`` is how much of a
-    query and a text together a reranker reads, 0 where its model does not say."""
+    """One stage of the pipeline. ``configured`` is false for a stage that is not there. ``max_tokens`` is the
+    longest text that an embedder takes, and how much of a query and a text together a reranker reads; 0 where its model
+    does not say."""
 
     name: str = ""
     type: str = ""

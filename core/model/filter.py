@@ -25,6 +25,8 @@ from core.model.errors import InvalidArgument
 MAX_LEAVES = 256
 MAX_DEPTH = 8
 MAX_VALUES = 1000
+MAX_BOUND_BYTES = 512
+"""Of a text in a range: with its name it must stay below the 1,000 bytes to which Lucene follows a range's end."""
 _SHOWN = 64
 
 Scalar: TypeAlias = bool | int | float | str
@@ -88,7 +90,7 @@ def parse_filter(mapping: Mapping[str, Any]) -> Filter:
     Raises:
         InvalidArgument: an unknown operator, a value that the operator does not take, a name that no attribute can
             have, over 256 comparisons, over 8 filters inside one another, over 1,000 values in a list, a text over
-            1,024 bytes, an integer beyond 64 bits. ``field`` is ``filter``.
+            1,024 bytes, or over 512 in a range, an integer beyond 64 bits. ``field`` is ``filter``.
     """
     parsed = _filter(mapping, depth=1)
     if sum(1 for _ in comparisons(parsed)) > MAX_LEAVES:
@@ -179,7 +181,10 @@ def _operand(asked: str, operator: Operator, operand: Any) -> Scalar | tuple[Sca
         return tuple(_scalar(asked, one) for one in operand)
     if operator in _ORDERED and isinstance(operand, bool):
         raise _refusal(f"{asked} takes no true or false: they have no order")
-    return _scalar(asked, operand)
+    value = _scalar(asked, operand)
+    if operator in _ORDERED and isinstance(value, str) and len(value.encode()) > MAX_BOUND_BYTES:
+        raise _refusal(f"{asked} takes a text of at most {MAX_BOUND_BYTES} bytes of UTF-8", limit=MAX_BOUND_BYTES)
+    return value
 
 
 def _scalar(asked: str, value: Any) -> Scalar:

@@ -92,7 +92,7 @@ class Signals(Model):
 class Fallback(Model):
     """A stage that failed, so that the answer is in the order of the stage before it, whose score kind it has.
 
-    ``min_score``, which is meant for the other kind, was not applied.
+    ``min_score``, which is meant for the scores of the stage that failed, was not applied.
     """
 
     stage: Strategy
@@ -200,7 +200,7 @@ class CompareResult(Model):
         same_search: both sides come from one vector search and cannot disagree.
         vector_ms: milliseconds of the vector search; retriever_ms: of everything that the final ranking needed.
         candidates: how many of each ranking took part: a signal's vector or BM25 rank beyond it counted for nothing.
-        top_k, min_score: as they were used.
+        top_k, min_score: as they were used; min_score is null where it was not.
         strategy, options, models, reason, fallback: as a `RetrieveResult` has them.
     """
 

@@ -27,7 +27,7 @@ def explain(answer: CompareResult) -> list[ChunkId]:
     if _strategy(answer) is Strategy.MMR:
         return _differing(answer, {one: _signals(hit).mmr for one, hit in ranked.items()}, scores)
     ordered = [chunk_id for chunk_id, _ in in_order(scores.items())]
-    least = answer.min_score if answer.fallback is None else None
+    least = answer.min_score
     hits = [one for one in ordered if least is None or scores[one] >= least][: len(answer.hits)]
     return hits + [one for one in ordered if one not in set(hits)]
 

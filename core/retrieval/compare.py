@@ -69,7 +69,7 @@ def compare(parts: Parts, tenant: Tenant, query: RetrieveQuery, deadline: float 
             models=scope.models,
             candidates=scope.depth,
             top_k=scope.top_k,
-            min_score=query.min_score,
+            min_score=order.least,
             retriever_ms=total_ms,
             vector_ms=total_ms if same_search else found.vector_seconds * 1000,
             reason=reason_of(parts, tenant, scope, order, hits, bounded=found.bounded),
@@ -146,7 +146,7 @@ class _Answer:
     def _unranked(self, vector_rank: int, signals: Signals) -> str:
         """Why something that was found took no part in the final ranking."""
         if signals.fused is not None:
-            return f"Number {signals.fused.rank} of the first stage, and {self._scope.pool} were reranked"
+            return f"Number {signals.fused.rank} of the first stage, of which {self._scope.pool} go to the reranker"
         if self._scope.finder is Strategy.HYBRID:
             return "It has no word of the question, and vectors have no weight"
         return f"Vector rank {vector_rank} is beyond the {self._scope.depth} that are ranked"

@@ -34,7 +34,8 @@ class Order:
     Attributes:
         signals: of every chunk that was found, also of those that took no part.
         kind: what the scores mean.
-        least: hits have at least this score; None: any. After a fallback min_score is meant for another kind.
+        least: hits have at least this score; None: any. After a fallback: any, for min_score is meant for
+            the scores of the stage that failed.
     """
 
     scored: Scored

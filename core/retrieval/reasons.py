@@ -9,6 +9,8 @@ from core.model.tenant import Tenant
 from core.parts import Parts
 from core.retrieval.ranking import Order
 from core.retrieval.scope import Scope
+from core.text.analysis import query_terms
+from core.vectors.types import TextQuery
 
 MAX_VALUES_LOOKED_UP = 16
 
@@ -49,7 +51,7 @@ def _stock_reason(parts: Parts, tenant: Tenant, scope: Scope, order: Order, hits
     counts = parts.collections.counts(tenant, scope.collection_ids).values()
     # Only where vectors have no weight is something found that is not ranked.
     wordless = len(order.signals) > len(hits)
-    if not wordless:
+    if not wordless or _has_words_elsewhere(parts, tenant, scope, len(hits)):
         filtered = _filter_reason(parts, tenant, scope, hits, sum(one.chunks for one in counts))
         if filtered is not None:
             return filtered
@@ -63,11 +65,20 @@ def _stock_reason(parts: Parts, tenant: Tenant, scope: Scope, order: Order, hits
     return Reason(code=ReasonCode.FEWER_THAN_TOP_K, detail=f"No more than {len(hits)} chunks {what}")
 
 
+def _has_words_elsewhere(parts: Parts, tenant: Tenant, scope: Scope, found: int) -> bool:
+    """Whether more chunks than were found have a word of the question, if no filter is asked for."""
+    if scope.filter is None:
+        return False
+    terms, store = query_terms(scope.query.query), parts.vector_store()
+    queries = [(one.space, TextQuery(terms, one.collection_ids, found + 1)) for one in scope.spaces]
+    return sum(len(store.search_text(tenant, space, query)) for space, query in queries) > found
+
+
 def _filter_reason(parts: Parts, tenant: Tenant, scope: Scope, hits: Sequence[Hit], served: int) -> Reason | None:
     """What the filter has to do with a short answer; None: nothing.
 
     Args:
-        hits: all chunks that fulfil it.
+        hits: all chunks that fulfil it, and have a word of the question where that is needed.
         served: how many chunks there are, by the counters.
     """
     if scope.filter is None:

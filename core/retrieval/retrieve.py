@@ -5,6 +5,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
+from core.embedding.types import Vector
+from core.model.errors import InvalidArgument
 from core.model.hit import RetrieveResult
 from core.model.ids import ChunkId
 from core.model.query import RetrieveQuery, Strategy
@@ -12,7 +14,7 @@ from core.model.tenant import Tenant
 from core.parts import Parts
 from core.retrieval.ranking import Matches, Order, rank
 from core.retrieval.reasons import reason_of
-from core.retrieval.scope import Scope, settle_scope
+from core.retrieval.scope import Scope, Space, settle_scope
 from core.retrieval.search import Ask, Chosen, Found, Search, hit
 from core.text.analysis import query_terms
 from core.vectors.types import TextQuery, VectorMatch, VectorQuery
@@ -97,9 +99,8 @@ def find(
     by_terms = scope.finder is Strategy.HYBRID
     terms = query_terms(scope.query.query) if by_terms else []
     for space in scope.spaces:
-        [vector] = parts.embed(parts.embedder_of(space.space), [scope.query.query])
         vectors = VectorQuery(
-            vector,
+            _embedded(parts, scope, space),
             space.collection_ids,
             depth,
             filter=scope.filter,
@@ -115,6 +116,17 @@ def find(
         return chosen([Matches(*pair) for pair in zip(vectors, terms, strict=True)])
 
     return Search(parts, tenant, asks, split, scope.deadline).run()
+
+
+def _embedded(parts: Parts, scope: Scope, space: Space) -> Vector:
+    """The question's vector."""
+    try:
+        [vector] = parts.embed(parts.embedder_of(space.space), [scope.query.query])
+    except InvalidArgument as error:
+        raise InvalidArgument(
+            f"The query cannot be embedded: {error.detail}", **{**error.extras, "field": "query"}
+        ) from error
+    return vector
 
 
 @contextmanager

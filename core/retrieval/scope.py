@@ -171,7 +171,7 @@ def _check_min_score(scope: Scope) -> None:
             low, high = 0.0, highest(_weights(scope), scope.options.rrf_k)
     if least is not None and not low <= least <= high:
         raise InvalidArgument(
-            f"min_score of the kind {kind} is {low:g} to {high:.6g}", field="min_score", lowest=low, highest=high
+            f"min_score of the kind {kind} is {low} to {high}", field="min_score", lowest=low, highest=high
         )
 
 

@@ -1,10 +1,11 @@
 """The SQLite file of the embedded store: connections, transactions, the schema and the proof of its tenant filter."""
 
 import sqlite3
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from queue import LifoQueue
+from queue import Empty, LifoQueue
 from threading import Event
 
 from core.model.errors import ConfigurationError, Unavailable
@@ -62,6 +63,7 @@ class Database:
         self._slots: LifoQueue[sqlite3.Connection | None] = LifoQueue()
         for _ in range(self._size):
             self._slots.put(None)
+        weakref.finalize(self, _close_idle, self._slots)
 
     def prepare(self) -> None:
         """Creates what is missing, then proves the tenant filter.
@@ -127,6 +129,17 @@ class Database:
         )
         connection.execute("PRAGMA synchronous = FULL")
         return connection
+
+
+def _close_idle(slots: "LifoQueue[sqlite3.Connection | None]") -> None:
+    """What nobody has closed, of a database that nobody can use any more."""
+    try:
+        while True:
+            connection = slots.get_nowait()
+            if connection is not None:
+                connection.close()
+    except Empty:
+        return
 
 
 @contextmanager

@@ -325,6 +325,11 @@ def test_a_wrong_question_is_refused_before_it_is_embedded(
     assert scan() == before
 
 
+def test_a_first_stage_that_is_none_is_told_in_the_words_of_the_interface(api: Api) -> None:
+    answer = api.post("/v1/retrieve", {"query": "a", "strategy": "rerank", "options": {"first_stage": "magic"}})
+    assert answer.json["detail"] == "options.first_stage: Input should be 'similarity', 'mmr' or 'hybrid'"
+
+
 @pytest.mark.parametrize("path", ["/v1/retrieve", "/v1/compare"])
 @pytest.mark.parametrize("number", [b"1e999", b"-1e999", b"NaN", b"Infinity"])
 def test_an_endless_number_is_refused(api: Api, path: str, number: bytes) -> None:

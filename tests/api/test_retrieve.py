@@ -45,6 +45,15 @@ def test_a_short_answer_says_why(api: Api, filled: str) -> None:
     assert (empty["hits"], empty["reason"]["code"]) == ([], "no_documents")
 
 
+@pytest.mark.parametrize("path", ["/v1/retrieve", "/v1/compare"])
+def test_a_question_with_more_tokens_than_the_model_takes_is_refused_by_name(
+    api: Api, filled: str, hashed: HashedEmbedder, path: str
+) -> None:
+    answer = api.post(path, {"query": "a " * (hashed.max_tokens + 1), "collections": [filled]})
+    refused(answer, 400, "invalid_argument", "query")
+    assert answer.json["limit"] == hashed.max_tokens
+
+
 def test_a_filter_chooses_by_attributes_in_retrieve_and_compare(api: Api, collection: str) -> None:
     for year, text in enumerate(TEXTS, start=2020):
         attributes = {"year": year, "seen": f"{year}-01-01T00:00:00+01:00", "tags": ["a", f"t{year}"]}

@@ -125,6 +125,10 @@ def test_a_blank_text_is_refused(embedder: Embedder, blank: str) -> None:
 def test_it_describes_itself(embedder: Embedder) -> None:
     component = embedder.describe()
     assert component == Component(
-        name=embedder.space.model, type=component.type, configured=True, dimensions=embedder.space.dimensions
+        name=embedder.space.model,
+        type=component.type,
+        configured=True,
+        dimensions=embedder.space.dimensions,
+        max_tokens=embedder.max_tokens,
     )
     assert component.type

@@ -17,9 +17,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from core.embedding.types import Vector
+from core.model.chunk import MAX_NAME_BYTES, MAX_TEXT_BYTES
 from core.model.collection import VectorSpace
 from core.model.component import TenantFilter
-from core.model.filter import Filter, parse_filter
+from core.model.filter import MAX_BOUND_BYTES, Filter, parse_filter
 from core.model.ids import ChunkId, CollectionId
 from core.model.tenant import Tenant
 from core.vectors.embedded import EmbeddedVectorStore
@@ -450,6 +451,16 @@ class TestFiltering:
         assert ids(search(store, tenant, asked=deep, limit=50)) == ids_of(records[:3] + records[4:])
         assert search(store, tenant, asked={"or": []}) == []
         assert len(search(store, tenant, asked={}, limit=50)) == 20
+
+    def test_a_range_may_end_at_the_longest_text_under_the_longest_name(
+        self, store: VectorStore, tenant: Tenant
+    ) -> None:
+        name, bound = "n" * MAX_NAME_BYTES, "a" * MAX_BOUND_BYTES
+        texts = [bound[1:], bound, bound + "a", "a" * MAX_TEXT_BYTES, "b"]
+        records = [replace(record(chunk_id(index), NORTH), attributes={name: text}) for index, text in enumerate(texts)]
+        store.write(tenant, SPACE, records)
+        for operator, found in (("lt", [0]), ("lte", [0, 1]), ("gte", [1, 2, 3, 4]), ("gt", [2, 3, 4])):
+            assert ids(search(store, tenant, asked={name: {operator: bound}})) == [chunk_id(one) for one in found]
 
     def test_what_fulfils_a_filter_is_counted_in_the_named_collections(
         self, store: VectorStore, tenant: Tenant

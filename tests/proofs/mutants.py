@@ -847,9 +847,23 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "reason: the filter before what is in progress",
         _REASONS + "_stock_reason",
-        "if not wordless:",
-        "if not wordless and not any(one.working for one in counts):",
+        "if not wordless or",
+        "if not wordless and not any(one.working for one in counts) or",
         (reasoned("filtered out"),),
+    ),
+    Mutant(
+        "reason: a word in what the filter leaves out",
+        _REASONS + "_stock_reason",
+        " or _has_words_elsewhere(parts, tenant, scope, len(hits))",
+        "",
+        (reasoned("without a word"),),
+    ),
+    Mutant(
+        "reason: no word in what the filter leaves out",
+        _REASONS + "_has_words_elsewhere",
+        ") > found",
+        ") >= 0",
+        (reasoned("without a word"),),
     ),
     Mutant(
         "reason: what is not served was not filtered",

@@ -463,12 +463,14 @@ def _several_models_below_min_score(scene: Scene) -> Expected:
     return _below(scene)
 
 
-def _without_a_word(scene: Scene, asked: Mapping[str, Any]) -> Expected:
-    """Vectors have no weight, so what has no word of the question is no hit, whatever the filter says."""
+def _without_a_word(scene: Scene, asked: Mapping[str, Any], hits: int, filtered: int = 0) -> Expected:
+    """Vectors have no weight, so what has no word of the question is no hit, and no filter has left it out."""
     collection = scene.collection()
-    for number, word in enumerate(("red", "red", "pale", "pale")):
-        scene.ingest(collection, f"{word} {number}", str(number), lang="de" if number else "en")
-    return Expected(ReasonCode.FEWER_THAN_TOP_K, 1 if asked else 2, asked)
+    for number, (word, lang) in enumerate((("red", "en"), ("red", "de"), ("pale", "de"), ("pale", "fr"))):
+        scene.ingest(collection, f"{word} {number}", str(number), lang=lang)
+    if filtered:
+        return Expected(ReasonCode.FILTERED_OUT, hits, asked, {"filtered": filtered})
+    return Expected(ReasonCode.FEWER_THAN_TOP_K, hits, asked)
 
 
 def _refill_bound(scene: Scene, asked: Mapping[str, Any]) -> Expected:
@@ -545,10 +547,20 @@ SITUATIONS = (
         OF_MANY_MODELS,
     ),
     Situation("several models, below min_score", _several_models_below_min_score, OF_MANY_MODELS),
-    Situation("without a word of the question", partial(_without_a_word, asked={}), BY_TERMS),
+    Situation("without a word of the question", partial(_without_a_word, asked={}, hits=2), BY_TERMS),
     Situation(
-        "without a word of the question, filtered",
-        partial(_without_a_word, asked={"filter": {"lang": "de"}}),
+        "without a word of the question, and filtered",
+        partial(_without_a_word, asked={"filter": {"lang": "de"}}, hits=1, filtered=2),
+        BY_TERMS,
+    ),
+    Situation(
+        "without a word of the question in all that is left, and filtered",
+        partial(_without_a_word, asked={"filter": {"not": {"lang": {"in": ["en", "de"]}}}}, hits=0, filtered=3),
+        BY_TERMS,
+    ),
+    Situation(
+        "without a word of the question in what is filtered out",
+        partial(_without_a_word, asked={"filter": {"lang": {"in": ["en", "de"]}}}, hits=2),
         BY_TERMS,
     ),
     Situation("always replaced", partial(_refill_bound, asked={})),

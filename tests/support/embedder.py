@@ -61,7 +61,13 @@ class HashedEmbedder:
         return Embeddings([self._vector(text) for text in texts], sum(tokens))
 
     def describe(self) -> Component:
-        return Component(name=self.space.model, type="hashed", configured=True, dimensions=self.space.dimensions)
+        return Component(
+            name=self.space.model,
+            type="hashed",
+            configured=True,
+            dimensions=self.space.dimensions,
+            max_tokens=self.max_tokens,
+        )
 
     def _vector(self, text: str) -> list[float]:
         words = (_word_vector(word, self.space.dimensions) for word in text.casefold().split())

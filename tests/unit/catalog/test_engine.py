@@ -42,7 +42,9 @@ def test_components_say_what_runs(world: World) -> None:
     assert found.loader.configured
     assert {"text/plain", "text/markdown", "text/html"} <= set(found.loader.content_types)
     assert found.chunker.configured
-    assert found.embedder == Component(name="hashed-words", type="hashed", configured=True, dimensions=64)
+    assert found.embedder == Component(
+        name="hashed-words", type="hashed", configured=True, dimensions=64, max_tokens=512
+    )
     assert found.vector_store.configured
     assert found.retriever.configured
     assert found.strategies == {

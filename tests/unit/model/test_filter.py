@@ -86,6 +86,7 @@ WRONG = {
     "an infinite number": ({"a": float("inf")}, "finite"),
     "not a number": ({"a": {"in": [float("nan")]}}, "finite"),
     "a long text": ({"a": "ü" * 513}, "1024 bytes"),
+    "a long text in a range": ({"a": {"lte": "ü" * 256 + "x"}}, "512 bytes"),
     "half of a surrogate pair": ({"a": "\ud800"}, "surrogate"),
     "a date without a zone": ({"a": datetime(2020, 1, 1)}, "its zone"),
     "a mapping for and": ({"and": {"a": 1}}, "a list of filters"),
@@ -117,6 +118,7 @@ def test_the_limits_themselves_are_taken() -> None:
     parse_filter(nested(8))
     parse_filter({"or": [{"a": {"gt": 1, "lt": 9}}] * 128})
     parse_filter({"a": {"in": list(range(1000))}, "n" * 128: "x" * 1024, "b": {"in": [2**63 - 1, -(2**63), 1e300]}})
+    parse_filter({"a": {"gt": "ü" * 256}})
 
 
 def test_a_filter_as_deep_as_memory_is_refused_like_any_other() -> None:

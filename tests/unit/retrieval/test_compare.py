@@ -244,7 +244,9 @@ def test_what_a_reranker_was_not_given_is_no_candidate(world: World) -> None:
     assert moves(result.hits) == [MoveCode.FROM_BEYOND_WINDOW] * 2
     assert moves(result.left_out) == [MoveCode.NOT_A_CANDIDATE] * 2
     assert [hit.vector_rank for hit in result.left_out] == [1, 2]
-    assert result.left_out[0].move.detail.startswith("Number 26 of the first stage, and 20 were reranked; vector 1 (")
+    assert result.left_out[0].move.detail.startswith(
+        "Number 26 of the first stage, of which 20 go to the reranker; vector 1 ("
+    )
 
 
 def test_mmr_leaves_nothing_out_that_was_no_candidate(world: World) -> None:
@@ -330,10 +332,11 @@ def test_a_comparison_says_that_a_stage_failed(world: World) -> None:
     reranker.failure = Unavailable("The model does not answer")
     for first in ("similarity", "mmr", "hybrid"):
         options = {"fallback": True, "first_stage": first}
-        result = ask(world, "red green1 w8", strategy="rerank", top_k=4, options=options)
+        result = ask(world, "red green1 w8", strategy="rerank", top_k=4, options=options, min_score=0.03)
         assert result.fallback is not None
         check(world, "red green1 w8", result)
         assert [hit.signals and hit.signals.rerank for hit in result.hits] == [None] * 4
+        assert result.min_score is None, "it is meant for the reranker's scores"
         assert explain(result)[:4] == [hit.chunk.id for hit in result.hits]
 
 

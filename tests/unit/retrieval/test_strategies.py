@@ -287,7 +287,7 @@ def test_a_reranker_that_fails_is_an_error_unless_the_question_allows_for_it(
         assert (result.fallback.stage, result.fallback.code) == (Strategy.RERANK, failure.code)
         assert result.fallback.detail == failure.detail
         assert (result.strategy, result.score) == (Strategy.RERANK, KINDS[first])
-        assert len(result.hits) == 5, "min_score is of another kind, and cuts nothing"
+        assert len(result.hits) == 5, "min_score is meant for the reranker's scores, and cuts nothing"
         assert result.reason is None
         pool = ask(world, strategy=first, top_k=20).hits
         assert places(result) == [(hit.chunk.id, hit.score) for hit in pool[:5]]

@@ -1,5 +1,6 @@
 """What only the embedded store promises: its file, its proof, and several processes."""
 
+import gc
 import os
 import signal
 import sqlite3
@@ -241,6 +242,12 @@ class TestErrors:
             connection.execute("UPDATE vectors SET vector = substr(vector, 1, 8)")
         with pytest.raises(ValueError, match="12 bytes"):
             store.search(TENANT, SPACE, QUERY)
+
+    def test_a_store_that_nobody_has_closed_is_closed_with_its_last_user(self, path: Path) -> None:
+        write(EmbeddedVectorStore(path), 0)
+        gc.collect()
+        opened = [Path(link).resolve() for link in Path("/proc/self/fd").iterdir()]
+        assert path not in opened
 
     @pytest.mark.parametrize("in_memory", [True, False], ids=["in memory", "on disk"])
     def test_a_closed_store_says_so_and_can_be_closed_again(self, in_memory: bool, path: Path) -> None:
