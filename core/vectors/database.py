@@ -127,7 +127,11 @@ class Database:
             # The pool lends a connection to one thread at a time.
             check_same_thread=False,
         )
-        connection.execute("PRAGMA synchronous = FULL")
+        try:
+            connection.execute("PRAGMA synchronous = FULL")
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
 

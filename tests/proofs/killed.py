@@ -17,7 +17,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -232,7 +232,7 @@ class RealWorld:
         return {(item["pk"]["S"], item["sk"]["S"]): item for page in pages for item in page["Items"]}
 
     def vector_texts(self) -> dict[ChunkId, str]:
-        with sqlite3.connect(self._path) as connection:
+        with closing(sqlite3.connect(self._path)) as connection:
             return {ChunkId(one): content for one, content in connection.execute("SELECT chunk_id, text FROM vectors")}
 
     def store_problems(self) -> list[str]:
