@@ -848,7 +848,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "reason: the filter before what is in progress",
         _REASONS + "_stock_reason",
         "if not wordless or",
-        "if not wordless and not any(one.working for one in counts) or",
+        "if not any(one.working for one in counts) and",
         (reasoned("filtered out"),),
     ),
     Mutant(
