@@ -8,7 +8,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from core.clock import new_id
 from core.ingest.delete import delete_collection
-from core.metadata.dynamo import settle
+from core.metadata.dynamo import retry_on_conflict
 from core.metadata.rows import CollectionRow
 from core.model.collection import (
     Collection,
@@ -76,7 +76,7 @@ class CollectionService:
         )
         reconcile = new_reconcile(tenant, row.id, now, revision=1)
         due = now + timedelta(hours=parts.settings.reconcile_interval_h)
-        settle(parts.clock, partial(parts.collections.create, row, parts.jobs.put(reconcile, due)))
+        retry_on_conflict(parts.clock, partial(parts.collections.create, row, parts.jobs.put(reconcile, due)))
         parts.extensions.fire("collection_created", tenant=tenant, collection_id=row.id)
         return row.collection()
 
@@ -172,7 +172,7 @@ class CollectionService:
             NotConfigured: the strategy needs a reranker, and there is none.
         """
         self._strategy(update.retrieval_strategy or Strategy.SIMILARITY)
-        settle(self._parts.clock, partial(self._update, tenant, collection_id, update))
+        retry_on_conflict(self._parts.clock, partial(self._update, tenant, collection_id, update))
         return self.get(tenant, collection_id)
 
     def _update(self, tenant: Tenant, collection_id: CollectionId, update: CollectionUpdate) -> None:

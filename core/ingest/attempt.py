@@ -13,7 +13,7 @@ from core.ingest.owner import LostError, Owner
 from core.ingest.purge import remove_data
 from core.ingest.records import vector_records
 from core.metadata.documents import Standing
-from core.metadata.dynamo import settle
+from core.metadata.dynamo import retry_on_conflict
 from core.metadata.rows import CollectionRow, Head, Info
 from core.model.chunk import Chunk
 from core.model.document import DocumentState, Failure
@@ -105,7 +105,7 @@ class Attempt(Owner):
         if not searchable:
             return self._leave(info)
         self._heartbeat()
-        return settle(self._parts.clock, partial(self._swap, len(chunks), info))
+        return retry_on_conflict(self._parts.clock, partial(self._swap, len(chunks), info))
 
     def _chunk(self) -> list[Chunk]:
         plan = self._plan
@@ -208,7 +208,7 @@ class Attempt(Owner):
             Unavailable: it is not known whether it is.
         """
         failure = failure_of(self._stage, error)
-        if settle(self._parts.clock, partial(mark_failed, self._parts, self._head, failure)):
+        if retry_on_conflict(self._parts.clock, partial(mark_failed, self._parts, self._head, failure)):
             self._fire("ingest_failed", failure=failure)
 
     def _discard(self) -> None:

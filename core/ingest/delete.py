@@ -8,7 +8,7 @@ from typing import TypeVar
 from core.ingest.decide import Version, removal_number
 from core.ingest.purge import purge, remove_data, take
 from core.metadata import table
-from core.metadata.dynamo import ConditionFailed, settle
+from core.metadata.dynamo import ConditionFailed, retry_on_conflict
 from core.metadata.rows import CollectionRow, Head, Source
 from core.model.collection import CollectionState
 from core.model.document import DocumentState
@@ -54,7 +54,7 @@ def delete_document(parts: Parts, head: Head) -> Deletion:
     removed = Removed()
     settled = False
     while not settled:  # at most twice: a document turns ready once
-        now = settle(parts.clock, partial(_stop_serving, parts, head))
+        now = retry_on_conflict(parts.clock, partial(_stop_serving, parts, head))
         settled = now is None or _remove(parts, now, removed)
     return removed.deletion()
 
@@ -111,7 +111,7 @@ def delete_source(parts: Parts, tenant: Tenant, source: Source, version: Version
         Unavailable: data could not be deleted; it is served no more, and the sweep goes on with it.
     """
     removed = Removed()
-    number = settle(parts.clock, partial(_remove_current, parts, tenant, source, version))
+    number = retry_on_conflict(parts.clock, partial(_remove_current, parts, tenant, source, version))
     if number is None:
         return removed.deletion()
     versions = parts.documents.versions(tenant, source.collection_id, source.source_id)
@@ -156,13 +156,13 @@ def delete_collection(parts: Parts, tenant: Tenant, collection_id: CollectionId,
     Raises:
         CollectionNotFound: missing, another tenant's, or deleted already.
     """
-    row = settle(parts.clock, partial(_close, parts, tenant, collection_id))
-    settle(parts.clock, partial(parts.collections.close_gates, tenant, collection_id))
+    row = retry_on_conflict(parts.clock, partial(_close, parts, tenant, collection_id))
+    retry_on_conflict(parts.clock, partial(parts.collections.close_gates, tenant, collection_id))
     removed = Removed()
     if not _empty(parts, row, removed, deadline):
         return removed.deletion(complete=False)
     remove_entries(parts, row)
-    if settle(parts.clock, partial(_finish, parts, row)):
+    if retry_on_conflict(parts.clock, partial(_finish, parts, row)):
         parts.extensions.fire("collection_deleted", tenant=tenant, collection_id=collection_id)
     return removed.deletion()
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from botocore.exceptions import BotoCoreError, ClientError
 
 from core.ingest.owner import LostError, Owner
-from core.metadata.dynamo import settle
+from core.metadata.dynamo import retry_on_conflict
 from core.model.errors import Unavailable
 from core.model.ids import ChunkId, DocumentId
 from core.model.tenant import Tenant
@@ -37,7 +37,7 @@ class Finish(Owner):
             if len(self._parts.vector_store().present(head.tenant, head.space, chunk_ids)) < count:
                 self._wait_in_queue()
                 return False
-            result = settle(self._parts.clock, partial(self._swap, count, None))
+            result = retry_on_conflict(self._parts.clock, partial(self._swap, count, None))
         except LostError:
             return not self._life.is_over()  # whoever took it has its data cleaned, too
         self._complete(result)

@@ -15,7 +15,7 @@ from core.ingest.description import check_description, described_again, info_of
 from core.ingest.fingerprint import content_hash, fingerprint_of
 from core.ingest.finish import Finish
 from core.ingest.owner import superseded
-from core.metadata.dynamo import ConditionFailed, Conflict, settle
+from core.metadata.dynamo import ConditionFailed, Conflict, retry_on_conflict
 from core.metadata.rows import CollectionRow, Head, Info, Source
 from core.metadata.transitions import next_version
 from core.model.document import DocumentState, Failure, source_id
@@ -69,7 +69,7 @@ class IngestService:
             plan = self._plan(tenant, given, deadline)
             step = self._settle_keyed if given.source_key is not None else self._settle_unkeyed
             life = Lifetime(self._parts.clock, self._parts.writer_life)
-            settled = settle(self._parts.clock, partial(step, plan))
+            settled = retry_on_conflict(self._parts.clock, partial(step, plan))
             if isinstance(settled, IngestResult):
                 return settled
             return Attempt(self._parts, plan, *settled, life).run()
@@ -104,7 +104,7 @@ class IngestService:
         """
         collection = self._parts.collection(tenant, given.collection_id)
         failure = failure_of("check", error)
-        result = settle(self._parts.clock, partial(self._record_refusal, tenant, given, failure, collection))
+        result = retry_on_conflict(self._parts.clock, partial(self._record_refusal, tenant, given, failure, collection))
         if result.state == DocumentState.FAILED:
             self._fire_failed(tenant, given.collection_id, result.document_id, failure)
         return result

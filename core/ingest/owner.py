@@ -6,7 +6,7 @@ from functools import partial
 
 from core.clock import Lifetime
 from core.ingest.purge import purge
-from core.metadata.dynamo import ConditionFailed, settle
+from core.metadata.dynamo import ConditionFailed, retry_on_conflict
 from core.metadata.rows import Head, Info, Source
 from core.model.document import DocumentState
 from core.model.errors import Unavailable
@@ -91,12 +91,12 @@ class Owner:
 
     def _heartbeat(self, reserve: int | None = None) -> None:
         self._check_time()
-        settle(self._parts.clock, partial(self._beat, reserve))
+        retry_on_conflict(self._parts.clock, partial(self._beat, reserve))
         self._last_heartbeat = self._parts.clock.monotonic()
 
     def _wait_in_queue(self, info: Info | None = None) -> None:
         """The sign of life of a document that the queue brings back."""
-        settle(self._parts.clock, partial(self._beat, None, QUEUED, info))
+        retry_on_conflict(self._parts.clock, partial(self._beat, None, QUEUED, info))
 
     def _beat(self, reserve: int | None, quiet: timedelta = timedelta(0), info: Info | None = None) -> None:
         try:

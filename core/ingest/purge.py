@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 
-from core.metadata.dynamo import ConditionFailed, settle
+from core.metadata.dynamo import ConditionFailed, retry_on_conflict
 from core.metadata.rows import Head
 from core.model.collection import VectorSpace
 from core.model.ids import ChunkId
@@ -30,7 +30,7 @@ def purge(parts: Parts, head: Head) -> tuple[bool, int]:
         Whether this call took the rows away, and how many vectors went.
     """
     vectors = remove_data(parts, head.tenant, head.space, head.chunk_ids())
-    return settle(parts.clock, partial(_remove_rows, parts, head)), vectors
+    return retry_on_conflict(parts.clock, partial(_remove_rows, parts, head)), vectors
 
 
 def _remove_rows(parts: Parts, head: Head) -> bool:
@@ -55,7 +55,7 @@ def take(parts: Parts, head: Head, below: int | None = None) -> Head | None:
     Returns:
         The document as it was then; None when it is gone, settled, or has a higher number by now.
     """
-    return settle(parts.clock, partial(_take_rows, parts, head, below))
+    return retry_on_conflict(parts.clock, partial(_take_rows, parts, head, below))
 
 
 def _take_rows(parts: Parts, head: Head, below: int | None) -> Head | None:

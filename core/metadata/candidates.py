@@ -7,7 +7,7 @@ from functools import partial
 from typing import NamedTuple
 
 from core.metadata import table
-from core.metadata.dynamo import Action, ConditionFailed, Conflict, Table, settle
+from core.metadata.dynamo import Action, ConditionFailed, Conflict, Table, retry_on_conflict
 from core.metadata.table import Key
 
 
@@ -60,7 +60,7 @@ class Candidates:
         with suppress(ConditionFailed, Conflict):
             self._table.write(update)
 
-    def settle(self, candidate: Candidate, now: datetime) -> bool:
+    def remove(self, candidate: Candidate, now: datetime) -> bool:
         """A row that has been cleaned for good leaves the index, if it is still due as it was listed.
 
         Returns:
@@ -68,7 +68,7 @@ class Candidates:
         """
         if candidate.due > table.due_at(now):
             return False
-        return settle(self._table.clock, partial(self._leave, candidate))
+        return retry_on_conflict(self._table.clock, partial(self._leave, candidate))
 
     def _leave(self, candidate: Candidate) -> bool:
         leave = Action(

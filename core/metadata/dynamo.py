@@ -21,6 +21,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from core.clock import Clock
 from core.metadata.table import Key
 from core.model.errors import Unavailable
+from core.retry import Backoff, attempts
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
@@ -30,10 +31,8 @@ logger = logging.getLogger(__name__)
 Item = dict[str, Any]
 T = TypeVar("T")
 
-TRIES = 10
+BACKOFF = Backoff(tries=10, first_wait_s=0.02, longest_wait_s=1.0)
 UNANSWERED_TRIES = 3
-FIRST_WAIT_S = 0.02
-LONGEST_WAIT_S = 1.0
 GET_LIMIT = 100
 WRITE_LIMIT = 25
 
@@ -131,28 +130,25 @@ def _key_of(item: Mapping[str, Any]) -> Key:
     return Key(item["pk"], item["sk"])
 
 
-def settle(clock: Clock, step: Callable[[], T]) -> T:
-    """Runs a step that reads, decides and writes, until no other writer comes between.
+def retry_on_conflict(clock: Clock, step: Callable[[], T]) -> T:
+    """Repeats a step that reads, decides and writes, until no other writer interferes, and returns its result.
 
-    Waits between tries are drawn from 0 to a bound that doubles from 20 ms to 1 s (full jitter).
-
-    A step that the service did not answer is tried again as well: a step begins with a read, so it finds
-    what an unanswered write of its own has done.
+    A step that DynamoDB did not answer is repeated as well. Every step begins with a read, so the repetition finds
+    what the unanswered write has done.
 
     Raises:
-        Unavailable: ten tries were not enough, or the service did not answer three of them.
+        Unavailable: another writer interfered ten times, or DynamoDB left three tries unanswered. Try again later.
     """
     unanswered = 0
-    for attempt in range(TRIES):
+    for _ in attempts(clock, BACKOFF):
         try:
             return step()
         except (ConditionFailed, Conflict):
-            pass
+            continue
         except Unavailable:
             unanswered += 1
             if unanswered == UNANSWERED_TRIES:
                 raise
-        clock.sleep(clock.random.uniform(0, min(LONGEST_WAIT_S, FIRST_WAIT_S * 2**attempt)))
     raise Unavailable("Too many writers work on the same item; try again")
 
 
@@ -215,8 +211,8 @@ class Table:
     def _until_processed(
         self, operation: Callable[..., Any], request: Any, rest: str, before: Callable[[], None] | None = None
     ) -> Iterator[Any]:
-        """Sends a batch, and what of it was left unprocessed, with full jitter between."""
-        for attempt in range(TRIES):
+        """Sends a batch, then the part of it that DynamoDB left unprocessed, until nothing is left."""
+        for _ in attempts(self.clock, BACKOFF):
             if before is not None:
                 before()
             answer = _call(partial(operation, RequestItems=request))
@@ -224,8 +220,6 @@ class Table:
             request = answer.get(rest)
             if not request:
                 return
-            wait = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2**attempt)
-            self.clock.sleep(self.clock.random.uniform(0, wait))
         raise Unavailable("The metadata store is busy; try again")
 
     def query(

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 
 from core.metadata import table
-from core.metadata.dynamo import Action, Table, settle
+from core.metadata.dynamo import Action, Table, retry_on_conflict
 from core.model.errors import InvalidArgument
 from core.model.ids import CollectionId
 from core.model.tenant import Tenant
@@ -28,7 +28,7 @@ class Fields:
         """
         wanted = frozenset(names)
         if not wanted <= self._known.get((tenant, collection_id), frozenset()):
-            settle(self._table.clock, partial(self._add, tenant, collection_id, wanted))
+            retry_on_conflict(self._table.clock, partial(self._add, tenant, collection_id, wanted))
 
     def _add(self, tenant: Tenant, collection_id: CollectionId, wanted: frozenset[str]) -> None:
         key = table.fields(tenant, collection_id)

@@ -5,7 +5,7 @@ from enum import StrEnum
 from functools import partial
 
 from core.metadata import table
-from core.metadata.dynamo import Action, ConditionFailed, Table, settle
+from core.metadata.dynamo import Action, ConditionFailed, Table, retry_on_conflict
 from core.metadata.rows import Counts, Row
 from core.model.base import Timestamp
 from core.model.ids import CollectionId
@@ -95,7 +95,7 @@ class Jobs:
         Raises:
             TakenOverError: another worker has written it since.
         """
-        return settle(self._table.clock, partial(self._save, job, due))
+        return retry_on_conflict(self._table.clock, partial(self._save, job, due))
 
     def _save(self, job: Job, due: datetime | None) -> Job:
         revised = job.model_copy(update={"revision": job.revision + 1, "updated_at": self._table.clock.now()})

@@ -8,7 +8,7 @@ The order of states and what guards each step is explored as a model and tried b
 - A closed gate lets nothing begin and nothing swap.
 - Whoever takes a row away while a writer may live leaves a mark that is cleaned after the writer's life.
 
-All raise ``ConditionFailed`` or ``Conflict``: read again and decide again (`dynamo.settle`).
+All raise ``ConditionFailed`` or ``Conflict``: read again and decide again (`dynamo.retry_on_conflict`).
 A failed condition proves nothing by itself: one's own write may have been it, its answer lost.
 """
 

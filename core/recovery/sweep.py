@@ -13,7 +13,7 @@ from core.ingest.purge import purge, remove_data
 from core.metadata import table
 from core.metadata.candidates import Candidate
 from core.metadata.documents import Standing
-from core.metadata.dynamo import ConditionFailed, Conflict, settle
+from core.metadata.dynamo import ConditionFailed, Conflict, retry_on_conflict
 from core.metadata.jobs import JobKind
 from core.metadata.rows import Head
 from core.metadata.table import Key
@@ -206,7 +206,7 @@ class RecoveryService:
             yield PURGED if mine else NOTHING
         elif head.state == DocumentState.FAILED:
             self._clean(head)
-            settled = self._parts.candidates.settle(candidate, self._parts.clock.now())
+            settled = self._parts.candidates.remove(candidate, self._parts.clock.now())
             yield CLEANED if settled else NOTHING
 
     def _fail(self, head: Head, known: Standing | None, cutoff: datetime) -> Iterator[RecoveryResult]:
@@ -215,7 +215,7 @@ class RecoveryService:
         try:
             failed = step(known)
         except (ConditionFailed, Conflict, Unavailable):
-            failed = settle(self._parts.clock, step)
+            failed = retry_on_conflict(self._parts.clock, step)
         if failed is None:
             return
         yield FAILED

@@ -474,11 +474,11 @@ def test_a_candidate_leaves_the_index_once_it_is_due_for_good(rows: World, colle
     begun = begin(rows, collection)
     rows.parts.transitions.fail(begun.head, FAILURE, cutoff=None, settled=[])
     [early] = candidates(rows, days=1)
-    assert not rows.parts.candidates.settle(early, rows.clock.now())
+    assert not rows.parts.candidates.remove(early, rows.clock.now())
     rows.clock.advance(rows.parts.writer_life.total_seconds())
-    assert rows.parts.candidates.settle(early, rows.clock.now())
+    assert rows.parts.candidates.remove(early, rows.clock.now())
     assert candidates(rows, days=1) == []
-    assert not rows.parts.candidates.settle(early, rows.clock.now()), "it has left already"
+    assert not rows.parts.candidates.remove(early, rows.clock.now()), "it has left already"
 
 
 # -- collections -----------------------------------------------------------------------------------

@@ -250,7 +250,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "clean_again: when listed too early",
-        "core.metadata.candidates:Candidates.settle",
+        "core.metadata.candidates:Candidates.remove",
         "candidate.due > table.due_at(now)",
         "False",
         (script("a sweep cleans"),),
@@ -361,7 +361,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "gate: closed",
         _DELETE + "delete_collection",
-        "settle(parts.clock, partial(parts.collections.close_gates, tenant, collection_id))",
+        "retry_on_conflict(parts.clock, partial(parts.collections.close_gates, tenant, collection_id))",
         "pass",
         (race("delete collection"),),
     ),

@@ -10,7 +10,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError, EndpointConnectionError
 from moto import mock_aws
 
-from core.metadata.dynamo import TRIES, Action, ConditionFailed, Conflict, Table, dynamodb_client, settle
+from core.metadata.dynamo import BACKOFF, Action, ConditionFailed, Conflict, Table, dynamodb_client, retry_on_conflict
 from core.metadata.table import Key
 from core.model.errors import Unavailable
 from infra.template import create_table
@@ -32,7 +32,7 @@ def rows(clock: ManualClock) -> Table:
     return Table(memory, TABLE, clock)
 
 
-# -- settle -------------------------------------------------------------------------------------------
+# -- retry_on_conflict -------------------------------------------------------------------------------------------
 
 
 class Failing:
@@ -51,24 +51,24 @@ class Failing:
 
 @pytest.mark.parametrize("error", [ConditionFailed(), Conflict()])
 def test_a_step_that_another_writer_came_between_is_tried_ten_times(clock: ManualClock, error: Exception) -> None:
-    step = Failing(*[error] * (TRIES - 1))
-    assert settle(clock, step) == "done"
+    step = Failing(*[error] * (BACKOFF.tries - 1))
+    assert retry_on_conflict(clock, step) == "done"
     assert step.calls == 10
     with pytest.raises(Unavailable) as raised:
-        settle(clock, Failing(*[error] * TRIES))
+        retry_on_conflict(clock, Failing(*[error] * BACKOFF.tries))
     assert raised.value.extras["retry_after_s"] > 0
 
 
 def test_a_step_that_is_not_answered_is_tried_three_times(clock: ManualClock) -> None:
-    assert settle(clock, Failing(Unavailable("x"), Unavailable("y"))) == "done"
+    assert retry_on_conflict(clock, Failing(Unavailable("x"), Unavailable("y"))) == "done"
     with pytest.raises(Unavailable, match="z"):
-        settle(clock, Failing(Unavailable("x"), Unavailable("y"), Unavailable("z")))
+        retry_on_conflict(clock, Failing(Unavailable("x"), Unavailable("y"), Unavailable("z")))
 
 
 def test_any_other_error_is_not_tried_again(clock: ManualClock) -> None:
     step = Failing(ZeroDivisionError())
     with pytest.raises(ZeroDivisionError):
-        settle(clock, step)
+        retry_on_conflict(clock, step)
     assert step.calls == 1
 
 
@@ -87,10 +87,12 @@ def test_waits_are_drawn_from_a_bound_that_doubles_from_20_ms_to_1_s() -> None:
     clock = NotedClock()
     for _ in range(200):
         with pytest.raises(Unavailable):
-            settle(clock, Failing(*[Conflict()] * TRIES))
-    for number in range(TRIES):
+            retry_on_conflict(clock, Failing(*[Conflict()] * BACKOFF.tries))
+    waits = BACKOFF.tries - 1
+    assert len(clock.waits) == 200 * waits, "there is a wait between two tries, and none after the last one"
+    for number in range(waits):
         bound = min(1.0, 0.02 * 2**number)
-        drawn = clock.waits[number::TRIES]
+        drawn = clock.waits[number::waits]
         assert 0 <= min(drawn) < 0.1 * bound
         assert 0.9 * bound < max(drawn) <= bound
 
