@@ -5,7 +5,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from core.model.base import Model
 from core.model.errors import ConfigurationError
@@ -14,6 +14,17 @@ PREFIX = "WEFT_"
 KIB = 1024
 MIB = 1024 * KIB
 DAY_S = 24 * 3600
+
+HEARTBEAT_INTERVAL_S = 30
+"""Seconds after which a long ingest writes its next heartbeat, between two batches of embeddings.
+
+A heartbeat is a write to DynamoDB, so an ingest does not write one after every batch. The interval is short beside
+``stalled_after_s``, so that one late heartbeat does not make a working ingest look stalled.
+"""
+MIN_STALLED_AFTER_S = 4 * HEARTBEAT_INTERVAL_S
+"""The least ``stalled_after_s`` that is accepted: a few heartbeats. Below it, one slow request would make a working
+ingest look stalled, and its document would be taken from it.
+"""
 
 
 class Settings(Model):
@@ -48,7 +59,7 @@ class Settings(Model):
         object_bytes: largest uploaded object.
         answer_bytes: answers stop at this size.
         call_seconds: how long one HTTP call works.
-        stalled_after_s: how long a document may go without a heartbeat.
+        stalled_after_s: how long a document may go without a heartbeat, at least 120 s; zero or less: the default.
         writer_life_s: how long a writer may live; above the longest function's time-out.
         batch_size: documents in one sweep.
         recovery_interval_s: for a long-running host: seconds between sweeps; 0: no loop.
@@ -96,6 +107,13 @@ class Settings(Model):
     @classmethod
     def _empty_is_absent(cls, values: dict[str, str]) -> dict[str, str]:
         return {name: value for name, value in values.items() if value != "" or name not in cls.model_fields}
+
+    @field_validator("stalled_after_s")
+    @classmethod
+    def _stalled_after_is_several_heartbeats(cls, seconds: int) -> int:
+        if 0 < seconds < MIN_STALLED_AFTER_S:
+            raise ValueError(f"at least {MIN_STALLED_AFTER_S} seconds, or 0 for the default")
+        return seconds
 
     @model_validator(mode="after")
     def _opensearch_is_whole(self) -> Self:

@@ -13,10 +13,10 @@ from core.model.errors import Unavailable
 from core.model.ids import DocumentId
 from core.model.ingest import IngestResult
 from core.parts import Parts
+from core.settings import HEARTBEAT_INTERVAL_S
 
 logger = logging.getLogger(__name__)
 
-HEARTBEAT_EVERY_S = 30.0
 QUEUED = timedelta(hours=1)
 """A document that is left to the queue counts as interrupted only when its message has been away for so long."""
 PURGED_STATES = (DocumentState.SUPERSEDED, DocumentState.FAILED)
@@ -108,7 +108,7 @@ class Owner:
             raise
 
     def _heartbeat_if_due(self) -> None:
-        if self._parts.clock.monotonic() - self._last_heartbeat > HEARTBEAT_EVERY_S:
+        if self._parts.clock.monotonic() - self._last_heartbeat > HEARTBEAT_INTERVAL_S:
             self._heartbeat()
 
     def _check_time(self) -> None:

@@ -1,8 +1,14 @@
-"""Objects of the bucket: S3's notifications, through the queue. Documents that are to be finished come along.
+"""The handler of the queue: it brings the bucket's changes into the engine, and finishes documents that had to wait.
 
-A message is settled when its object's state has come to rest: ready, unchanged, superseded, removed, or refused
-for good by a failed document that says why; or when its collection is gone. Anything else fails the message: it
-comes back, and in the end lies in the dead-letter queue.
+Two kinds of message arrive in batches:
+
+* S3's notifications of objects that were created or removed;
+* Weft's own messages that name a document whose chunks were written but not yet searchable (`core.ingest.finish`).
+
+A message is acknowledged when nothing more is to be done for it: each object's document is ready, unchanged,
+superseded, removed, or failed for good with its reason on the document; or the object's collection is gone. In every
+other case the message fails. The queue then delivers it again, and after too many deliveries moves it to the
+dead-letter queue.
 """
 
 import json
@@ -38,13 +44,14 @@ from core.wiring import engine_from_environment, s3_client, sqs_client
 
 if TYPE_CHECKING:
     from types_boto3_s3 import S3Client
-    from types_boto3_s3.type_defs import GetObjectOutputTypeDef
+    from types_boto3_s3.type_defs import GetObjectOutputTypeDef, HeadObjectOutputTypeDef
     from types_boto3_sqs import SQSClient
 
-# What is left of the function's time when the last ingest stops: failing a document takes a few writes.
+# Ingests stop so long before the function's own time-out: marking a document failed takes a few writes.
 _MARGIN_S = 10.0
-# Times the queue's maximum receives, it covers the time after which a dead ingest can be taken over.
-_BACK_AFTER_S = 60
+REDELIVER_AFTER_S = 60
+"""Seconds until a failed message is delivered again. Multiplied by the queue's maximum number of receives, this is
+longer than the time after which a document whose ingest died can be claimed."""
 
 _GONE = {"NoSuchKey", "NoSuchVersion", "404"}
 _REFUSED = (EmptyContent, UnsupportedMediaType, PayloadTooLarge, InvalidArgument)
@@ -52,15 +59,17 @@ _REFUSED = (EmptyContent, UnsupportedMediaType, PayloadTooLarge, InvalidArgument
 configure_logging()
 
 
-class NotSettledError(Exception):
-    """The message has to come back."""
+class NotAcknowledgedError(Exception):
+    """The message cannot be acknowledged yet: the queue has to deliver it again."""
 
 
-class ObjectEvents:
-    """Brings what the bucket says about its objects into the engine, and finishes documents.
+class QueueMessages:
+    """Handles the messages of one batch.
 
     Args:
-        deadline: seconds of the engine's monotonic clock.
+        engine: the engine that ingests and removes.
+        s3: a client that reads the bucket's objects.
+        deadline: when the work must stop, in seconds of the engine's monotonic clock.
     """
 
     def __init__(self, engine: Engine, s3: "S3Client", deadline: float) -> None:
@@ -68,63 +77,76 @@ class ObjectEvents:
         self._s3 = s3
         self._deadline = deadline
 
-    def settle_message(self, record: SQSRecord) -> None:
-        """Settles the objects, or the document, that a message names. Powertools calls it with this argument's name.
+    def handle_message(self, record: SQSRecord) -> None:
+        """Handles one message; a return without an error acknowledges it.
+
+        Powertools calls this method with an argument named ``record``.
 
         Raises:
-            Exception: whatever kept one from being settled; it has been logged.
+            Exception: the message has to be delivered again. The error has been logged.
         """
         try:
             body = json.loads(record.body)
-            if body.get("Event") == "s3:TestEvent":
+            if body.get("Event") == "s3:TestEvent":  # S3 sends it once, when the bucket's notifications are set up
                 return
             if message := Message.read(body):
                 self._finish(message)
                 return
             for change in S3Event(body).records:
-                self._settle_change(change)
+                self._handle_change(change)
         except Exception as error:
-            logger.warning("Message not settled", extra={"message_id": record.message_id, "error": describe(error)})
+            logger.warning(
+                "Message not acknowledged", extra={"message_id": record.message_id, "error": describe(error)}
+            )
             raise
 
     def _finish(self, message: Message) -> None:
         if not self._engine.ingest.finish(*message, self._deadline):
-            raise NotSettledError(f"Document {message.document_id} is not searchable yet")
+            raise NotAcknowledgedError(f"Document {message.document_id} is not searchable yet")
 
-    def _settle_change(self, record: S3EventRecord) -> None:
+    def _handle_change(self, record: S3EventRecord) -> None:
         if self._engine.clock.monotonic() >= self._deadline:
-            raise NotSettledError("The function's time is up")
+            raise NotAcknowledgedError("The function's time is up")
         name = ObjectName.parse(unquote_plus(record.s3.get_object.key))
         try:
-            self._settle(record, name)
+            self._apply_change(record, name)
         except CollectionNotFound:
             logger.warning("Left alone: there is no such collection", extra={"collection_id": name.collection_id})
 
-    def _settle(self, record: S3EventRecord, name: ObjectName) -> None:
+    def _apply_change(self, record: S3EventRecord, name: ObjectName) -> None:
         match record.event_name.split(":"):
             case ["ObjectCreated", _]:
                 self._ingest(record, name, record.s3.get_object.version_id)
             case ["ObjectRemoved" | "LifecycleExpiration", "DeleteMarkerCreated"]:
                 self._remove(record, name)
             case ["ObjectRemoved" | "LifecycleExpiration", "Delete"]:
-                try:
-                    self._look_again(record, name)
-                except VersionConflict:
-                    # A look before this one found something else, so a later event speaks of what is there now.
-                    logger.info("Superseded: the object has changed since", extra={"collection_id": name.collection_id})
+                self._apply_current_version(record, name)
             case _:
-                raise NotSettledError(f"Unknown event {record.event_name}")
+                raise NotAcknowledgedError(f"Unknown event {record.event_name}")
 
-    def _look_again(self, record: S3EventRecord, name: ObjectName) -> None:
-        """One version, or a delete marker, went for good: what the key holds now is what counts."""
+    def _apply_current_version(self, record: S3EventRecord, name: ObjectName) -> None:
+        """Applies what the bucket holds under a key after one version, or a delete marker, was deleted for good.
+
+        The event does not say whether the deleted version was the current one, so the bucket is asked.
+        """
+        current = self._head_object(record.s3.bucket.name, name.key)
         try:
-            current = self._s3.head_object(Bucket=record.s3.bucket.name, Key=name.key)
+            if current is None:
+                self._remove(record, name)
+            else:
+                self._ingest(record, name, current.get("VersionId"))
+        except VersionConflict:
+            # An earlier delivery of this event saw the key in another state, so the object has changed since then. The
+            # event of that change applies the state in which the key is now.
+            logger.info("Superseded: the object has changed since", extra={"collection_id": name.collection_id})
+
+    def _head_object(self, bucket: str, key: str) -> "HeadObjectOutputTypeDef | None":
+        try:
+            return self._s3.head_object(Bucket=bucket, Key=key)
         except ClientError as error:
-            if not _is_gone(error):
-                raise
-            self._remove(record, name)
-        else:
-            self._ingest(record, name, current.get("VersionId"))
+            if _is_gone(error):
+                return None
+            raise
 
     def _remove(self, record: S3EventRecord, name: ObjectName) -> None:
         deletion = self._engine.documents.delete_source(
@@ -132,86 +154,95 @@ class ObjectEvents:
             name.collection_id,
             name.source_key,
             self._deadline,
-            source_version=_sequencer(record),
+            source_version=_source_version(record),
             version_sequence=record.s3.bucket.name,
         )
         if not deletion.complete:
-            raise NotSettledError("The removal is not finished")
+            raise NotAcknowledgedError("The removal is not finished")
 
-    def _ingest(self, record: S3EventRecord, name: ObjectName, version: str | None) -> None:
-        try:
-            found = self._read(record.s3.bucket.name, name.key, version)
-        except ClientError as error:
-            if not _is_gone(error):
-                raise
+    def _ingest(self, record: S3EventRecord, name: ObjectName, version_id: str | None) -> None:
+        """Ingests one version of an object; without a version ID, the current one.
+
+        Raises:
+            NotAcknowledgedError: another ingest is at this content, or the document is not searchable yet.
+        """
+        s3_object = self._get_object(record.s3.bucket.name, name.key, version_id)
+        if s3_object is None:
             logger.info("Superseded: the object's version is gone", extra={"collection_id": name.collection_id})
             return
-        given = _bare(record, name, found)
+        document = _input_without_content(record, name, s3_object)
         try:
-            with closing(found["Body"]) as body:
-                self._check_size(found["ContentLength"])
-                given = given.model_copy(update={"content": body.read()})
-            given = self._described(given, name, found)
-            result = self._engine.ingest.ingest(name.tenant, given, self._deadline)
+            with closing(s3_object["Body"]) as body:
+                self._check_size(s3_object["ContentLength"])
+                document = document.model_copy(update={"content": body.read()})
+            document = self._with_description(document, name, s3_object)
+            result = self._engine.ingest.ingest(name.tenant, document, self._deadline)
         except _REFUSED as error:
-            self._refuse(name, given, error)
+            self._record_refusal(name, document, error)
             return
         if result.state.in_progress:
-            raise NotSettledError(f"Document {result.document_id} is still in progress")
+            raise NotAcknowledgedError(f"Document {result.document_id} is still in progress")
+
+    def _get_object(self, bucket: str, key: str, version_id: str | None) -> "GetObjectOutputTypeDef | None":
+        try:
+            if version_id is None:
+                return self._s3.get_object(Bucket=bucket, Key=key)
+            return self._s3.get_object(Bucket=bucket, Key=key, VersionId=version_id)
+        except ClientError as error:
+            if _is_gone(error):
+                return None
+            raise
 
     def _check_size(self, size: int) -> None:
         limit = self._engine.settings.object_bytes
         if size > limit:
             raise PayloadTooLarge(f"An object is at most {limit} bytes", limit=limit)
 
-    def _read(self, bucket: str, key: str, version: str | None) -> "GetObjectOutputTypeDef":
-        if version is None:
-            return self._s3.get_object(Bucket=bucket, Key=key)
-        return self._s3.get_object(Bucket=bucket, Key=key, VersionId=version)
-
-    def _described(self, given: IngestInput, name: ObjectName, found: "GetObjectOutputTypeDef") -> IngestInput:
-        """The ingest of an object with what was said of it.
+    def _with_description(
+        self, document: IngestInput, name: ObjectName, s3_object: "GetObjectOutputTypeDef"
+    ) -> IngestInput:
+        """Adds to an input its media type, and the title and attributes that were sent when the upload was created.
 
         Raises:
-            InvalidArgument: its metadata names no upload.
-            UnsupportedMediaType: no loader reads its type.
+            InvalidArgument: the object's metadata names no upload.
+            UnsupportedMediaType: no loader reads the object's media type.
         """
-        info = self._upload(name, found)
-        declared = info.source_type if info else found.get("ContentType", "")
-        # What is not said leaves an unchanged document's title alone.
-        said = {"title": info.title, "attributes": info.attributes} if info else {}
+        upload = self._upload(name, s3_object)
+        declared = upload.source_type if upload else s3_object.get("ContentType", "")
+        # Without an upload the title is not set at all: an ingest of unchanged content then keeps the document's title.
+        described = {"title": upload.title, "attributes": upload.attributes} if upload else {}
         source_type = self._engine.uploads.source_type(name.source_key, declared)
-        return given.model_copy(update={**said, "source_type": source_type})
+        return document.model_copy(update={**described, "source_type": source_type})
 
-    def _upload(self, name: ObjectName, found: "GetObjectOutputTypeDef") -> UploadInfo | None:
-        upload_id = found["Metadata"].get(UPLOAD_METADATA)
+    def _upload(self, name: ObjectName, s3_object: "GetObjectOutputTypeDef") -> UploadInfo | None:
+        upload_id = s3_object["Metadata"].get(UPLOAD_METADATA)
         return self._engine.uploads.get(name.tenant, UploadId(upload_id)) if upload_id else None
 
-    def _refuse(self, name: ObjectName, given: IngestInput, error: WeftError) -> None:
-        """Leaves a failed document that says why, unless the ingest has left one."""
+    def _record_refusal(self, name: ObjectName, document: IngestInput, error: WeftError) -> None:
+        """Leaves a failed document that holds the reason, unless the ingest itself has left one."""
         if "document_id" not in error.extras:
-            self._engine.ingest.refuse(name.tenant, given, error)
+            self._engine.ingest.refuse(name.tenant, document, error)
         logger.info("Refused", extra={"collection_id": name.collection_id, "code": error.code})
 
 
-def _bare(record: S3EventRecord, name: ObjectName, found: "GetObjectOutputTypeDef") -> IngestInput:
-    """The ingest of an object by its names alone, which are always right: what says why it is refused, too."""
+def _input_without_content(record: S3EventRecord, name: ObjectName, s3_object: "GetObjectOutputTypeDef") -> IngestInput:
+    """The part of an object's input that is always valid, so that a refused object can be recorded under its names."""
     return IngestInput(
         collection_id=name.collection_id,
         content=b"",
         source=f"s3://{record.s3.bucket.name}/{name.key}",
-        source_type=found.get("ContentType", "")[:MAX_SOURCE_TYPE],
+        source_type=s3_object.get("ContentType", "")[:MAX_SOURCE_TYPE],
         source_key=name.source_key,
-        source_version=_sequencer(record),
+        source_version=_source_version(record),
         version_sequence=record.s3.bucket.name,
     )
 
 
-def _sequencer(record: S3EventRecord) -> str | None:
-    """The object's place in the order of its key's changes; some events have none.
+def _source_version(record: S3EventRecord) -> str | None:
+    """Makes a source version of the event's sequencer, which orders the changes of one key. Some events have none.
 
-    Sequencers of different lengths are compared as if the shorter went on with zeros (Amazon S3 User Guide, "Event
-    message structure"), which makes them numbers of one length.
+    Sequencers of different lengths are compared as if the shorter one went on with zeros (Amazon S3 User Guide, "Event
+    message structure"). Padded with zeros, they are numbers of one length.
     """
     sequencer: str | None = record.s3.get_object.get("sequencer")
     return sequencer and sequencer.ljust(SOURCE_VERSION_DIGITS, "0")
@@ -221,29 +252,32 @@ def _is_gone(error: ClientError) -> bool:
     return error.response["Error"]["Code"] in _GONE
 
 
-def settle_batch(event: dict[str, Any], context: LambdaContext, engine: Engine, s3: "S3Client") -> dict[str, Any]:
-    """Settles the messages of one batch; the answer names those that come back."""
+def handle_batch(event: dict[str, Any], context: LambdaContext, engine: Engine, s3: "S3Client") -> dict[str, Any]:
+    """Handles the messages of one batch. The answer names the messages that SQS has to deliver again."""
     seconds = context.get_remaining_time_in_millis() / 1000 - _MARGIN_S
-    events = ObjectEvents(engine, s3, engine.clock.monotonic() + seconds)
+    messages = QueueMessages(engine, s3, engine.clock.monotonic() + seconds)
     processor = BatchProcessor(event_type=EventType.SQS, raise_on_entire_batch_failure=False)
     answer = process_partial_response(
-        event=event, record_handler=events.settle_message, processor=processor, context=context
+        event=event, record_handler=messages.handle_message, processor=processor, context=context
     )
     return dict(answer)
 
 
-def bring_back_soon(event: dict[str, Any], answer: dict[str, Any], queue_url: str, sqs: "SQSClient") -> None:
-    """Makes the messages that were not settled visible after a short while. The queue's own time-out is long,
-    since it must outlast the function, and an ingest elsewhere is over much sooner."""
+def redeliver_soon(event: dict[str, Any], answer: dict[str, Any], queue_url: str, sqs: "SQSClient") -> None:
+    """Makes the messages that failed visible again after `REDELIVER_AFTER_S`.
+
+    The queue's own visibility time-out is long, since it must outlast the function. The cause of a failure, such as an
+    ingest of the same content elsewhere, is over much sooner.
+    """
     failed = {failure["itemIdentifier"] for failure in answer["batchItemFailures"]}
     for record in event["Records"]:
         if record["messageId"] not in failed:
             continue
         try:
             sqs.change_message_visibility(
-                QueueUrl=queue_url, ReceiptHandle=record["receiptHandle"], VisibilityTimeout=_BACK_AFTER_S
+                QueueUrl=queue_url, ReceiptHandle=record["receiptHandle"], VisibilityTimeout=REDELIVER_AFTER_S
             )
-        except (ClientError, BotoCoreError) as error:  # it comes back all the same, only later
+        except (ClientError, BotoCoreError) as error:  # the queue delivers the message all the same, only later
             logger.warning("Visibility not changed", extra={"error": describe(error)})
 
 
@@ -254,7 +288,7 @@ _sqs_client = cache(sqs_client)
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     engine = engine_from_environment()
-    answer = settle_batch(event, context, engine, _s3_client())
+    answer = handle_batch(event, context, engine, _s3_client())
     if engine.settings.queue_url:
-        bring_back_soon(event, answer, engine.settings.queue_url, _sqs_client())
+        redeliver_soon(event, answer, engine.settings.queue_url, _sqs_client())
     return answer

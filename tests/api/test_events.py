@@ -16,7 +16,7 @@ from core.model.ids import CollectionId, UploadId
 from core.model.page import PageRequest
 from core.model.upload import UploadInfo
 from core.wiring import sqs_client
-from functions.ingest.events import bring_back_soon, settle_batch
+from functions.ingest.events import handle_batch, redeliver_soon
 from tests.api.conftest import BUCKET, Meanwhile
 from tests.api.gateway import Api, Context
 from tests.support.engines import ACME, GLOBEX, World
@@ -81,7 +81,7 @@ class Objects:
                 {"messageId": str(place), "body": body, "eventSource": "aws:sqs"} for place, body in enumerate(bodies)
             ]
         }
-        answer = settle_batch(event, Context(remaining_ms=self.remaining_ms), self.world.engine, self.s3)  # type: ignore[arg-type]  # all that is used of a context
+        answer = handle_batch(event, Context(remaining_ms=self.remaining_ms), self.world.engine, self.s3)  # type: ignore[arg-type]  # all that is used of a context
         return [int(failure["itemIdentifier"]) for failure in answer["batchItemFailures"]]
 
     def documents(self) -> list[Document]:
@@ -459,5 +459,5 @@ def test_what_was_not_settled_comes_back_soon_and_nothing_else_does() -> None:
             ]
         }
         [failed] = [message for message in received if message["Body"] == "failed"]
-        bring_back_soon(event, {"batchItemFailures": [{"itemIdentifier": failed["MessageId"]}]}, url, sqs)
+        redeliver_soon(event, {"batchItemFailures": [{"itemIdentifier": failed["MessageId"]}]}, url, sqs)
     assert changed == [{"QueueUrl": url, "ReceiptHandle": failed["ReceiptHandle"], "VisibilityTimeout": 60}]

@@ -29,7 +29,7 @@ from core.ingest.fingerprint import content_hash
 from core.metadata import table
 from core.metadata.rows import Head, Source
 from core.model.document import DocumentState, normalize_source_version, source_id
-from functions.ingest.events import _BACK_AFTER_S, settle_batch
+from functions.ingest.events import REDELIVER_AFTER_S, handle_batch
 from infra import template
 from tests.proofs.command import Options, Report, main, spread
 from tests.proofs.harness import TENANT, Actor, Call, Death, World, seeded, tag_of, text
@@ -173,14 +173,14 @@ class Stage:
         event = {"Records": [message.record() for message in batch]}
         s3: Any = self.bucket
         try:
-            answer = settle_batch(event, Context(), actor.engine, s3)
+            answer = handle_batch(event, Context(), actor.engine, s3)
         except Death:
             with self.seen.lock:
                 self.seen.deaths += 1
             back = {message.id: self._now() + self._visibility_s for message in batch}
         else:
             failed = {failure["itemIdentifier"] for failure in answer["batchItemFailures"]}
-            back = dict.fromkeys(failed, self._now() + _BACK_AFTER_S)
+            back = dict.fromkeys(failed, self._now() + REDELIVER_AFTER_S)
         with self.seen.lock:
             for message in self.queue.settle(batch, back):
                 self.seen.problems += self._unsettled(message)

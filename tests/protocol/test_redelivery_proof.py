@@ -2,7 +2,7 @@
 
 import pytest
 
-from functions.ingest.events import ObjectEvents
+from functions.ingest.events import QueueMessages
 from tests.proofs import redelivery
 from tests.proofs.command import Options
 
@@ -18,17 +18,17 @@ def test_events_delivered_again_and_again_are_embedded_once_and_the_last_state_w
 
 
 def test_the_proof_sees_a_handler_that_acknowledges_what_another_is_still_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    settle = ObjectEvents._ingest
+    ingest = QueueMessages._ingest
 
     def hastily(*arguments: object) -> None:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("functions.ingest.events.NotSettledError", HastilyError)
+            patch.setattr("functions.ingest.events.NotAcknowledgedError", HastilyError)
             try:
-                settle(*arguments)  # type: ignore[arg-type]  # what it was given
+                ingest(*arguments)  # type: ignore[arg-type]  # what it was given
             except HastilyError:
                 return
 
-    monkeypatch.setattr(ObjectEvents, "_ingest", hastily)
+    monkeypatch.setattr(QueueMessages, "_ingest", hastily)
     tally = redelivery.try_objects(Options(), "hasty", OBJECTS, deadly=True).tally
     assert tally.problems["unsettled"], tally
 

@@ -65,11 +65,11 @@ def test_who_takes_a_document_over_describes_it_anew(world: World, recorder: Rec
 
 
 def test_how_long_a_document_may_be_silent_is_a_setting(recorder: Recorder, vectors: MeddlingVectors) -> None:
-    settings = Settings(table=TABLE, embedder="none", vectors="none", stalled_after_s=60)
+    settings = Settings(table=TABLE, embedder="none", vectors="none", stalled_after_s=120)
     world = memory_world(recorder, vectors, settings)
     collection = world.collection()
     working = die(world, recorder, collection, "words", source_key="a")
-    world.clock.advance(59)
+    world.clock.advance(119)
     assert world.ingest(collection, "words", source_key="a").state == DocumentState.PROCESSING
     world.clock.advance(1)
     assert world.ingest(collection, "words", source_key="a").document_id == working

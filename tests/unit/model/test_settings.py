@@ -22,13 +22,13 @@ def test_every_setting_is_read_from_its_variable() -> None:
             "WEFT_EMBEDDER": "embedded",
             "WEFT_EMBEDDED_MODEL": "/models/one",
             "WEFT_VECTORS": "embedded",
-            "WEFT_STALLED_AFTER_S": "60",
+            "WEFT_STALLED_AFTER_S": "120",
             "WEFT_BATCH_SIZE": "7",
         }
     )
     assert (settings.table, settings.embedder, settings.vectors) == ("docs", "embedded", "embedded")
     assert settings.embedded_model == Path("/models/one")
-    assert settings.stalled_after == timedelta(seconds=60)
+    assert settings.stalled_after == timedelta(seconds=120)
     assert settings.sweep_size == 7
 
 
@@ -63,6 +63,8 @@ def test_an_empty_variable_is_an_absent_one() -> None:
         ("WEFT_CALL_SECONDS", "30"),
         ("WEFT_STALLED_AFTER_S", "soon"),
         ("WEFT_STALLED_AFTER_S", "1.5"),
+        ("WEFT_STALLED_AFTER_S", "1"),
+        ("WEFT_STALLED_AFTER_S", "119"),
         ("WEFT_STALLED_AFTER_S", str(10**12)),
         ("WEFT_WRITER_LIFE_S", "59"),
         ("WEFT_WRITER_LIFE_S", str(10**15)),
