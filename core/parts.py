@@ -7,6 +7,7 @@ from typing import Protocol
 
 from core.clock import Clock
 from core.embedding.types import Embedder, Vector
+from core.loading.loaders import Loaders
 from core.metadata.candidates import Candidates
 from core.metadata.collections import Collections
 from core.metadata.documents import Documents
@@ -24,8 +25,7 @@ from core.model.tenant import Tenant
 from core.observe import Extension, Extensions, Metrics, NoMetrics, timed
 from core.reranking.types import Reranker
 from core.settings import Settings
-from core.text.loaders import Loaders
-from core.text.splitters import Splitters
+from core.splitting.splitters import Splitters
 from core.vectors.types import VectorStore
 
 

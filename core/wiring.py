@@ -15,14 +15,14 @@ from core.clock import Clock, SystemClock
 from core.embedding.types import Embedder
 from core.engine import Engine
 from core.ingest.finish import FinishQueue
+from core.loading.loaders import Loaders
 from core.metadata.dynamo import Table, dynamodb_client
 from core.model.errors import Unavailable
 from core.observe import Extension, Metrics
 from core.parts import Finishing, Parts
 from core.reranking.types import Reranker
 from core.settings import Settings
-from core.text.loaders import Loaders
-from core.text.splitters import Splitters
+from core.splitting.splitters import Splitters
 from core.vectors.types import VectorStore
 
 if TYPE_CHECKING:

@@ -19,8 +19,7 @@ from core.inference.bedrock import ask, not_configured, region_needed, single_tr
 from core.model.collection import VectorSpace
 from core.model.component import Component
 from core.model.errors import ConfigurationError, InvalidArgument, NotConfigured, WeftError
-from core.text.counting import CharsPerFour
-from core.text.types import TokenCounter
+from core.splitting.counting import CharsPerFour, TokenCounter
 
 if TYPE_CHECKING:
     from types_boto3_bedrock_runtime import BedrockRuntimeClient

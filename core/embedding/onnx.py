@@ -14,7 +14,7 @@ from core.inference.onnx import Graph, read_tokenizer
 from core.model.collection import VectorSpace
 from core.model.component import Component
 from core.model.errors import ConfigurationError
-from core.text.types import TokenCounter
+from core.splitting.counting import TokenCounter
 
 TOKEN_VECTORS_RANK = 3
 """Token vectors come as texts by tokens by dimensions."""

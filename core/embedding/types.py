@@ -5,7 +5,7 @@ from typing import NamedTuple, Protocol
 
 from core.model.collection import VectorSpace
 from core.model.component import Component
-from core.text.types import TokenCounter
+from core.splitting.counting import TokenCounter
 
 Vector = list[float]
 """``dimensions`` numbers of unit length."""

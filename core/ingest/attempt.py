@@ -12,6 +12,7 @@ from core.ingest.description import described_again
 from core.ingest.owner import LostError, Owner
 from core.ingest.purge import remove_data
 from core.ingest.records import vector_records
+from core.loading.types import Loader
 from core.metadata.documents import Standing
 from core.metadata.dynamo import retry_on_conflict
 from core.metadata.rows import CollectionRow, Head, Info
@@ -22,8 +23,8 @@ from core.model.ids import ChunkId
 from core.model.ingest import IngestInput, IngestResult
 from core.model.tenant import Tenant
 from core.parts import Parts
-from core.text.chunking import chunk_document
-from core.text.types import Loader, Splitter
+from core.splitting.chunking import chunk_document
+from core.splitting.types import Splitter
 
 logger = logging.getLogger(__name__)
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
+from core.analysis.terms import document_terms
 from core.embedding.types import Vector
 from core.metadata.rows import Head
 from core.model.chunk import Chunk
-from core.text.analysis import document_terms
 from core.vectors.types import VectorRecord
 
 

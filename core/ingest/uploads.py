@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from core.clock import new_id
 from core.ingest.description import check_description
+from core.loading.loaders import GENERIC_TYPES
 from core.model.document import MAX_SOURCE_TYPE
 from core.model.errors import InvalidArgument, NotConfigured, PayloadTooLarge, UnsupportedMediaType
 from core.model.ids import CollectionId, UploadId
 from core.model.tenant import Tenant
 from core.model.upload import NewUpload, Upload, UploadInfo
 from core.parts import Parts
-from core.text.loaders import GENERIC_TYPES
 
 if TYPE_CHECKING:
     from types_boto3_s3 import S3Client

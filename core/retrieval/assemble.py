@@ -12,8 +12,7 @@ from core.parts import Parts
 from core.retrieval.blocks import Block, around, neighbours, with_block
 from core.retrieval.budget import Budget
 from core.retrieval.visibility import served_ids
-from core.text.counting import CharsPerFour
-from core.text.types import TokenCounter
+from core.splitting.counting import CharsPerFour, TokenCounter
 
 HEADER = "Relevant context:\n\n"
 SEPARATOR = "\n\n---\n\n"

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 
-from core.text.types import TokenCounter
+from core.splitting.counting import TokenCounter
 
 SLACK = 4
 """By how many tokens a piece may count for more or for less where it meets others. Tokenizers join at most the letters

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from itertools import islice
 
+from core.analysis.terms import query_terms
 from core.model.filter import Filter, wanted
 from core.model.hit import Hit, Reason, ReasonCode
 from core.model.tenant import Tenant
 from core.parts import Parts
 from core.retrieval.ranking import Order
 from core.retrieval.scope import Scope
-from core.text.analysis import query_terms
 from core.vectors.types import TextQuery
 
 MAX_VALUES_LOOKED_UP = 16

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
+from core.analysis.terms import query_terms
 from core.embedding.types import Vector
 from core.model.errors import InvalidArgument
 from core.model.hit import RetrieveResult
@@ -16,7 +17,6 @@ from core.retrieval.ranking import Matches, Order, rank
 from core.retrieval.reasons import reason_of
 from core.retrieval.scope import Scope, Space, settle_scope
 from core.retrieval.search import Ask, Chosen, Found, Search, hit
-from core.text.analysis import query_terms
 from core.vectors.types import TextQuery, VectorMatch, VectorQuery
 
 

@@ -25,7 +25,7 @@ class VectorRecord:
     Attributes:
         source_id, source_key: both there or both absent.
         attributes: what a filter can ask for.
-        terms: of the text, as often as they occur (`core.text.analysis`).
+        terms: of the text, as often as they occur (`core.analysis.terms`).
     """
 
     chunk_id: ChunkId

@@ -5,9 +5,10 @@ import time
 from functools import partial
 from typing import Any
 
+from core.loading.types import LoadedText
 from core.model.collection import Collection, NewCollection
 from core.model.query import RetrieveQuery
-from core.text.types import LoadedText, Span
+from core.splitting.types import Span
 from tests.benchmarks.texts import Text, readmes
 from tests.benchmarks.workbench import TENANT, Workbench, embedder_of, workbench
 from tests.support.command import finish, parser

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from core.embedding.types import Embeddings
 from core.model.collection import VectorSpace
 from core.model.component import Component
-from core.text.types import TokenCounter
+from core.splitting.counting import TokenCounter
 from tests.support.embedder import WordCounter
 
 DIMENSIONS = 256

@@ -14,6 +14,7 @@ from statistics import median
 
 from core.embedding.models import TOKENIZER
 from core.embedding.onnx import TokenizerCounter
+from core.loading.loaders import Loaders
 from core.model.chunk import Chunk
 from core.model.collection import Collection
 from core.model.context import AssembledContext, AssembleOptions, ChunkRef, Citation
@@ -21,9 +22,7 @@ from core.model.hit import Hit
 from core.model.ids import ChunkId, DocumentId
 from core.model.ingest import IngestInput
 from core.model.query import RetrieveQuery
-from core.text.counting import CharsPerFour
-from core.text.loaders import Loaders
-from core.text.types import TokenCounter
+from core.splitting.counting import CharsPerFour, TokenCounter
 from tests.proofs.command import Options, Report, main, spread
 from tests.proofs.harness import seeded
 from tests.proofs.judge import Problem

@@ -17,6 +17,7 @@ from functools import partial
 from random import Random
 from typing import Any
 
+from core.analysis.terms import query_terms
 from core.model.collection import Collection, NewCollection
 from core.model.errors import Unavailable
 from core.model.filter import parse_filter
@@ -27,7 +28,6 @@ from core.model.page import PageRequest
 from core.model.tenant import Tenant
 from core.ranking.explain import explain
 from core.settings import Settings
-from core.text.analysis import query_terms
 from core.vectors.types import TextQuery, VectorMatch, VectorQuery
 from tests.api.gateway import Api, served
 from tests.proofs.command import Options, Report, main, spread

@@ -22,6 +22,7 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 from core.clock import Clock
 from core.embedding.types import Embeddings
 from core.engine import Engine
+from core.loading.loaders import Loaders
 from core.metadata.dynamo import Table
 from core.model.collection import Collection, NewCollection, VectorSpace
 from core.model.errors import Unavailable
@@ -30,8 +31,7 @@ from core.model.ingest import IngestInput, IngestResult
 from core.model.tenant import Tenant
 from core.parts import Parts
 from core.settings import Settings
-from core.text.loaders import Loaders
-from core.text.splitters import Splitters
+from core.splitting.splitters import Splitters
 from core.vectors.embedded import EmbeddedVectorStore
 from core.vectors.types import VectorRecord, VectorStore
 from tests.support.clock import ManualClock

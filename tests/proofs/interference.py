@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 import urllib3
 
+from core.analysis.terms import query_terms
 from core.engine import Engine
 from core.model.collection import NewCollection
 from core.model.errors import Unavailable
@@ -28,7 +29,6 @@ from core.model.ingest import IngestInput
 from core.model.page import PageRequest
 from core.model.query import RetrieveOptions, RetrieveQuery, Strategy
 from core.model.tenant import Tenant
-from core.text.analysis import query_terms
 from core.vectors.types import TextQuery, VectorMatch, VectorQuery
 from tests.proofs.command import Options, Report, main
 from tests.proofs.harness import SETTINGS, seeded

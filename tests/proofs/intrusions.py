@@ -13,6 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from core.analysis.terms import query_terms
 from core.engine import Engine
 from core.model.collection import CollectionUpdate, VectorSpace
 from core.model.context import ChunkRef
@@ -23,7 +24,6 @@ from core.model.ingest import IngestInput
 from core.model.page import PageRequest
 from core.model.query import RetrieveQuery
 from core.model.tenant import Tenant
-from core.text.analysis import query_terms
 from core.vectors.types import TextQuery, VectorQuery, VectorRecord, VectorStore
 from tests.api.gateway import Api
 from tests.proofs.residents import ENDLESS, Things, described, marks

@@ -720,7 +720,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "citations: pages start after form feeds",
-        "core.text.pages:page_at",
+        "core.loading.pages:page_at",
         "bisect_right(pages, place)",
         "bisect_right(pages, place - 1)",
         (cited,),

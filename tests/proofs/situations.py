@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from core.analysis.terms import document_terms
 from core.model.collection import Collection, NewCollection
 from core.model.errors import Unavailable
 from core.model.hit import ReasonCode
 from core.model.ids import ChunkId, DocumentId
 from core.model.ingest import IngestInput
 from core.model.tenant import Tenant
-from core.text.analysis import document_terms
 from core.vectors.types import VectorRecord
 from tests.api.gateway import Answer, Api
 from tests.proofs.harness import Death

@@ -1,5 +1,6 @@
 """A corpus in an engine: ingested whole, and asked by any strategy."""
 
+from core.analysis.terms import query_terms
 from core.embedding.types import Embedder
 from core.engine import Engine
 from core.model.collection import NewCollection
@@ -9,7 +10,6 @@ from core.model.query import RetrieveOptions, RetrieveQuery, Strategy
 from core.model.tenant import Tenant
 from core.reranking.types import Reranker
 from core.settings import Settings
-from core.text.analysis import query_terms
 from core.vectors.types import TextQuery, VectorStore
 from tests.quality.corpora import Corpus
 from tests.support.clock import ManualClock

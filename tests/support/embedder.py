@@ -12,7 +12,7 @@ from core.embedding.checks import check_texts, unit
 from core.embedding.types import Embeddings
 from core.model.collection import VectorSpace
 from core.model.component import Component
-from core.text.types import TokenCounter
+from core.splitting.counting import TokenCounter
 
 
 @lru_cache(maxsize=100_000)

@@ -8,6 +8,7 @@ from typing import Any
 from core.clock import Clock
 from core.embedding.types import Embedder
 from core.engine import Engine
+from core.loading.loaders import Loaders
 from core.metadata.dynamo import Table, dynamodb_client
 from core.model.collection import Collection, NewCollection
 from core.model.ids import CollectionId
@@ -17,8 +18,7 @@ from core.observe import Extension
 from core.parts import Parts
 from core.reranking.types import Reranker
 from core.settings import Settings
-from core.text.loaders import Loaders
-from core.text.splitters import Splitters
+from core.splitting.splitters import Splitters
 from core.vectors.embedded import EmbeddedVectorStore
 from core.vectors.types import VectorStore
 from infra.template import create_table

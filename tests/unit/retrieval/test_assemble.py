@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.loading.types import LoadedText
 from core.model.chunk import Chunk
 from core.model.collection import Collection
 from core.model.context import AssembledContext, AssembleOptions, ChunkRef
@@ -16,10 +17,9 @@ from core.model.hit import Hit
 from core.model.ids import ChunkId, CollectionId, DocumentId
 from core.model.query import RetrieveQuery
 from core.retrieval.assemble import build_context
-from core.text.chunking import chunk_document
-from core.text.counting import CharsPerFour
-from core.text.splitters import Splitters
-from core.text.types import LoadedText, TokenCounter
+from core.splitting.chunking import chunk_document
+from core.splitting.counting import CharsPerFour, TokenCounter
+from core.splitting.splitters import Splitters
 from tests.support.embedder import WordCounter
 from tests.support.engines import ACME, GLOBEX, World
 from tests.support.meddling import Recorder, die

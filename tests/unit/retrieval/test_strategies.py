@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.analysis.terms import query_terms
 from core.model.collection import Collection
 from core.model.errors import CollectionNotFound, InvalidArgument, NotConfigured, Unavailable
 from core.model.hit import CompareResult, ReasonCode, RetrieveResult
 from core.model.ids import ChunkId, CollectionId, DocumentId
 from core.model.page import PageRequest
 from core.model.query import RetrieveQuery, ScoreKind, Strategy
-from core.text.analysis import query_terms
 from core.vectors.types import TextQuery, VectorQuery
 from tests.support.embedder import HashedEmbedder
 from tests.support.engines import ACME, World

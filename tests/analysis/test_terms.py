@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.text.analysis import MAX_QUERY_TERMS, MAX_TERM, document_terms, query_terms
+from core.analysis.terms import MAX_QUERY_TERMS, MAX_TERM, document_terms, query_terms
 
 ENGLISH = "The loom is the machine that weaves threads into cloth, and it was invented long ago."
 SPANISH = "El telar es la máquina que teje los hilos en una tela, y fue inventado hace mucho tiempo."

@@ -14,7 +14,7 @@ from functools import cache
 import regex
 import Stemmer
 
-from core.text.stop_words import STOP_WORDS
+from core.analysis.stop_words import STOP_WORDS
 
 MAX_TERM = 64
 """Longer terms are cut, in characters: what is longer is no word, and indexes have bounds."""

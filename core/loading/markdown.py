@@ -11,11 +11,11 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from pydantic import TypeAdapter, ValidationError
 
+from core.loading.decoding import decode
+from core.loading.pages import find_pages
+from core.loading.types import Heading, LoadedText
 from core.model.chunk import AttributeName, Attributes, AttributeValue
 from core.model.errors import EmptyContent
-from core.text.decoding import decode
-from core.text.pages import find_pages
-from core.text.types import Heading, LoadedText
 
 MAX_FRONT_MATTER = 64 * 1024
 MAX_FRONT_MATTER_DEPTH = 16

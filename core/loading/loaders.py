@@ -4,12 +4,12 @@ from collections.abc import Iterable, Sequence
 from email.message import Message
 from pathlib import PurePosixPath
 
+from core.loading.decoding import decode
+from core.loading.markdown import MarkdownLoader
+from core.loading.pages import find_pages
+from core.loading.types import LoadedText, Loader
 from core.model.component import Component
 from core.model.errors import UnsupportedMediaType
-from core.text.decoding import decode
-from core.text.markdown import MarkdownLoader
-from core.text.pages import find_pages
-from core.text.types import LoadedText, Loader
 
 GENERIC_TYPES = frozenset({"", "application/octet-stream", "binary/octet-stream"})
 """What a store says of an object whose type nobody declared."""
@@ -53,12 +53,12 @@ class HtmlLoader:
     media_types: Sequence[str] = ("text/html", "application/xhtml+xml")
 
     def check(self, content: bytes, charset: str | None) -> None:
-        from core.text.html import decode_page  # noqa: PLC0415 - slow to import, and most functions read no page
+        from core.loading.html_to_markdown import decode_page  # noqa: PLC0415 - slow to import, and most functions read no page
 
         decode_page(content, charset)
 
     def load(self, content: bytes, charset: str | None) -> LoadedText:
-        from core.text.html import load_page  # noqa: PLC0415 - as above
+        from core.loading.html_to_markdown import load_page  # noqa: PLC0415 - as above
 
         return load_page(content, charset)
 

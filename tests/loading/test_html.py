@@ -2,10 +2,10 @@
 
 import pytest
 
+from core.loading.html_to_markdown import MAX_DEPTH
+from core.loading.loaders import HtmlLoader
+from core.loading.types import LoadedText
 from core.model.errors import EmptyContent, UnsupportedMediaType
-from core.text.html import MAX_DEPTH
-from core.text.loaders import HtmlLoader
-from core.text.types import LoadedText
 
 
 def load(html: str) -> LoadedText:

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.loading.markdown import MAX_HEADING, MarkdownLoader, find_headings
+from core.loading.types import LoadedText
 from core.model.errors import EmptyContent
-from core.text.markdown import MAX_HEADING, MarkdownLoader, find_headings
-from core.text.types import LoadedText
 
 
 def load(text: str) -> LoadedText:

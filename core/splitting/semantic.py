@@ -1,15 +1,16 @@
-"""Splitters: a loaded text in, spans of bounded size out."""
+"""The splitter over the library semantic-text-splitter."""
 
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from semantic_text_splitter import MarkdownSplitter, TextSplitter
 
+from core.loading.types import LoadedText
 from core.model.chunk import MAX_CHUNK_BYTES
-from core.model.component import Component
 from core.model.errors import InvalidArgument
-from core.text.graphemes import Graphemes
-from core.text.types import LoadedText, Span, Splitter, TokenCounter
+from core.splitting.counting import TokenCounter
+from core.splitting.graphemes import Graphemes
+from core.splitting.types import Span
 
 Measure = Callable[[str], int]
 
@@ -148,34 +149,3 @@ class _Cut:
         if start >= end:
             return Span(span.start_index, span.start_index)
         return Span(self._grapheme(start)[0], self._grapheme(end)[1])
-
-
-class Splitters:
-    """The splitters by name."""
-
-    def __init__(self) -> None:
-        parts: tuple[Splitter, ...] = (
-            SemanticSplitter("recursive", TextSplitter),
-            SemanticSplitter("markdown", MarkdownSplitter),
-        )
-        self._by_name = {splitter.name: splitter for splitter in parts}
-
-    @property
-    def names(self) -> list[str]:
-        return list(self._by_name)
-
-    def find(self, name: str) -> Splitter:
-        """The splitter of a chunk strategy's name.
-
-        Raises:
-            InvalidArgument: there is none; the message names those there are.
-        """
-        splitter = self._by_name.get(name)
-        if splitter is None:
-            raise InvalidArgument(
-                f"No such chunk strategy; there are {', '.join(self._by_name)}", field="chunk_strategy"
-            )
-        return splitter
-
-    def describe(self) -> Component:
-        return Component(name=", ".join(self._by_name), type="semantic-text-splitter", configured=True)

@@ -1,4 +1,4 @@
-"""The stages between bytes and chunks."""
+"""What loaders take and make: bytes in, a loaded text out."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
@@ -32,13 +32,6 @@ class LoadedText(Model):
     pages: tuple[int, ...] = ()
 
 
-class Span(NamedTuple):
-    """A piece of a text: ``text[start_index:end_index]``, in code points, never empty."""
-
-    start_index: int
-    end_index: int
-
-
 class Loader(Protocol):
     """Makes text of the bytes of some media types."""
 
@@ -60,25 +53,4 @@ class Loader(Protocol):
         Raises:
             UnsupportedMediaType, EmptyContent: as above.
         """
-        ...
-
-
-class TokenCounter(Protocol):
-    """Counts tokens as one model does, or estimates them."""
-
-    name: str
-
-    def count(self, text: str) -> int:
-        """Tokens of a text, without any that a model adds around it."""
-        ...
-
-
-class Splitter(Protocol):
-    """Cuts a loaded text into spans of at most ``size`` tokens."""
-
-    name: str
-
-    def split(self, text: LoadedText, size: int, overlap: int, counter: TokenCounter) -> list[Span]:
-        """Spans in order of start. No span is blank, over ``size`` tokens or over 32 KiB, or ends inside a
-        grapheme, unless one grapheme alone is larger."""
         ...

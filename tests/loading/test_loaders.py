@@ -2,8 +2,8 @@
 
 import pytest
 
+from core.loading.loaders import GENERIC_TYPES, Loaders
 from core.model.errors import UnsupportedMediaType
-from core.text.loaders import GENERIC_TYPES, Loaders
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.loading.decoding import decode
 from core.model.errors import EmptyContent, UnsupportedMediaType
-from core.text.decoding import decode
 
 WORDS = "Grüße, naïve café — “цена” 12 €, 漢字 👩‍🚀"
 LATIN = "Grüße, naïve café"

@@ -7,12 +7,14 @@ import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.loading.markdown import find_headings
+from core.loading.types import LoadedText
 from core.model.chunk import MAX_CHUNK_BYTES
 from core.model.errors import InvalidArgument
-from core.text.counting import CharsPerFour
-from core.text.markdown import find_headings
-from core.text.splitters import WINDOW, Splitters
-from core.text.types import LoadedText, Span, TokenCounter
+from core.splitting.counting import CharsPerFour, TokenCounter
+from core.splitting.semantic import WINDOW
+from core.splitting.splitters import Splitters
+from core.splitting.types import Span
 
 
 class Words:

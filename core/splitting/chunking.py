@@ -5,12 +5,14 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any
 
+from core.loading.markdown import MAX_ATTRIBUTES
+from core.loading.pages import page_at
+from core.loading.types import Heading, LoadedText
 from core.model.chunk import Attributes, Chunk, Lineage
 from core.model.errors import EmptyContent, PayloadTooLarge
 from core.model.ids import MAX_CHUNKS, ChunkId, CollectionId, DocumentId
-from core.text.markdown import MAX_ATTRIBUTES
-from core.text.pages import page_at
-from core.text.types import Heading, LoadedText, Splitter, TokenCounter
+from core.splitting.counting import TokenCounter
+from core.splitting.types import Splitter
 
 MAX_ATTRIBUTES_BYTES = 64 * 1024
 MAX_GAP = 1024

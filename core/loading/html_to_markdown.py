@@ -8,10 +8,10 @@ from bs4.dammit import EncodingDetector
 from bs4.exceptions import ParserRejectedMarkup
 from markdownify import ATX, MarkdownConverter
 
+from core.loading.decoding import decode
+from core.loading.markdown import MAX_TITLE, find_headings
+from core.loading.types import LoadedText
 from core.model.errors import EmptyContent, UnsupportedMediaType
-from core.text.decoding import decode
-from core.text.markdown import MAX_TITLE, find_headings
-from core.text.types import LoadedText
 
 MAX_DEPTH = 200
 MAX_INDENT_DEPTH = 32

@@ -7,15 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.loading.loaders import TextLoader
+from core.loading.markdown import MarkdownLoader
+from core.loading.types import LoadedText
 from core.model.chunk import Chunk
 from core.model.errors import EmptyContent, InvalidArgument, PayloadTooLarge
 from core.model.ids import MAX_CHUNKS, ChunkId, CollectionId, DocumentId
-from core.text.chunking import chunk_document
-from core.text.counting import CharsPerFour
-from core.text.loaders import TextLoader
-from core.text.markdown import MarkdownLoader
-from core.text.splitters import Splitters
-from core.text.types import LoadedText, Span, TokenCounter
+from core.splitting.chunking import chunk_document
+from core.splitting.counting import CharsPerFour, TokenCounter
+from core.splitting.splitters import Splitters
+from core.splitting.types import Span
 
 DOCUMENT = DocumentId.new(1_700_000_000_000, 7)
 COLLECTION = CollectionId.new(1_700_000_000_000, 8)

@@ -7,7 +7,7 @@ import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.text.graphemes import Graphemes
+from core.splitting.graphemes import Graphemes
 
 PARTS = ["a", "\r\n", "\r", "\n", "\u0301", "👩‍🚀", "🇩🇪", "🇫", "\u200d", "\u1100\u1161", "क्षि", "\u0600", "漢", "1️⃣"]
 
