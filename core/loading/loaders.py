@@ -1,89 +1,56 @@
-"""Which loader reads what."""
+"""The registry of loaders: which loader reads which media type.
 
-from collections.abc import Iterable, Sequence
+To add a loader, write it in a module of its own in this room and add it to ``LOADERS``. Everything else (media types,
+file suffixes, the texts of refusals, what the engine says of itself) follows from the loader's attributes.
+"""
+
 from email.message import Message
 from pathlib import PurePosixPath
 
-from core.loading.decoding import decode
+from core.loading.html import HtmlLoader
 from core.loading.markdown import MarkdownLoader
-from core.loading.pages import find_pages
-from core.loading.types import LoadedText, Loader
+from core.loading.text import TextLoader
+from core.loading.types import Loader
 from core.model.component import Component
 from core.model.errors import UnsupportedMediaType
 
-GENERIC_TYPES = frozenset({"", "application/octet-stream", "binary/octet-stream"})
-"""What a store says of an object whose type nobody declared."""
+LOADERS: tuple[Loader, ...] = (TextLoader(), MarkdownLoader(), HtmlLoader())
 
-_BY_SUFFIX = {
-    ".txt": "text/plain",
-    ".text": "text/plain",
-    ".log": "text/plain",
-    ".rst": "text/plain",
-    ".md": "text/markdown",
-    ".markdown": "text/markdown",
-    ".html": "text/html",
-    ".htm": "text/html",
-    ".xhtml": "application/xhtml+xml",
-}
-# Text by name, of which a reader would see mostly markup or cells.
+GENERIC_TYPES = frozenset({"", "application/octet-stream", "binary/octet-stream"})
+"""The media types that an object store reports for an object whose uploader declared no type."""
+
+# The names of these types begin with text/, but a reader who saw them as plain text would see mostly markup or cells.
 _NOT_PLAIN = frozenset(
     {"text/csv", "text/enriched", "text/richtext", "text/rtf", "text/tab-separated-values", "text/xml"}
 )
 
 
-class TextLoader:
-    """Plain text: decoded, without its byte order mark, and nothing else changed. Form feeds end pages."""
-
-    name = "text"
-    media_types: Sequence[str] = ("text/plain", "text/*")
-
-    def check(self, content: bytes, charset: str | None) -> None:
-        decode(content, charset)
-
-    def load(self, content: bytes, charset: str | None) -> LoadedText:
-        text = decode(content, charset)
-        return LoadedText(text=text, pages=find_pages(text))
-
-
-class HtmlLoader:
-    """HTML as Markdown with ATX headings. What is not shown (scripts, styles) and navigation are left out;
-    of an image its alternative text remains."""
-
-    name = "html"
-    media_types: Sequence[str] = ("text/html", "application/xhtml+xml")
-
-    def check(self, content: bytes, charset: str | None) -> None:
-        from core.loading.html_to_markdown import decode_page  # noqa: PLC0415 - slow to import, and most functions read no page
-
-        decode_page(content, charset)
-
-    def load(self, content: bytes, charset: str | None) -> LoadedText:
-        from core.loading.html_to_markdown import load_page  # noqa: PLC0415 - as above
-
-        return load_page(content, charset)
-
-
 class Loaders:
-    """The loaders by media type. ``text/*`` stands for every text type without a loader of its own that is
-    plainly text; CSV, RTF and XML are not."""
+    """Finds the loader that reads a media type.
 
-    def __init__(self, loaders: Iterable[Loader] = (TextLoader(), MarkdownLoader(), HtmlLoader())) -> None:
-        parts = tuple(loaders)
-        self._by_type: dict[str, Loader] = {media_type: loader for loader in parts for media_type in loader.media_types}
+    ``text/*`` stands for every text type that has no loader of its own and that a reader can read as plain text. CSV,
+    RTF and XML are no such types.
+    """
+
+    def __init__(self) -> None:
+        self._by_type = {media_type: loader for loader in LOADERS for media_type in loader.media_types}
+        self._types_by_suffix: dict[str, str] = {}
+        for loader in LOADERS:
+            self._types_by_suffix.update(loader.suffixes)
 
     @property
     def content_types(self) -> list[str]:
-        """The media types that are read."""
+        """The media types that the loaders read."""
         return list(self._by_type)
 
     def find(self, source_type: str) -> tuple[Loader, str | None]:
-        """The loader of a media type, and the charset that it declares.
+        """Returns the loader that reads a media type, and the charset that the media type declares.
 
         Args:
-            source_type: a media type, in any case, with an optional ``charset`` parameter.
+            source_type: a media type, in upper or lower case, with an optional ``charset`` parameter.
 
         Raises:
-            UnsupportedMediaType: no loader reads it; the message lists what is read.
+            UnsupportedMediaType: no loader reads the media type. The message lists the types that loaders read.
         """
         media_type = source_type.partition(";")[0].strip().lower()
         loader = self._by_type.get(media_type)
@@ -94,20 +61,24 @@ class Loaders:
         return loader, _charset(source_type)
 
     def guess(self, file_name: str) -> str:
-        """The media type that a file's name says: for an object that declares none (``GENERIC_TYPES``).
+        """Returns the media type that a file name's suffix stands for.
+
+        Callers use this for an object whose declared type is in ``GENERIC_TYPES``.
 
         Raises:
-            UnsupportedMediaType: the ending is unknown; the message lists what is read.
+            UnsupportedMediaType: no loader reads files with this suffix. The message lists the suffixes and types
+                that loaders read.
         """
-        media_type = _BY_SUFFIX.get(PurePosixPath(file_name).suffix.lower())
-        if media_type is None or media_type not in self._by_type:
+        media_type = self._types_by_suffix.get(PurePosixPath(file_name).suffix.lower())
+        if media_type is None:
             raise UnsupportedMediaType(
-                f"The content declares no type, and its name ends in none of {', '.join(_BY_SUFFIX)}; "
+                f"The content declares no type, and its name ends in none of {', '.join(self._types_by_suffix)}; "
                 f"{self._supported()}"
             )
         return media_type
 
     def describe(self) -> Component:
+        """Describes the loaders for the engine's list of components."""
         return Component(name="loaders", type="media_type", configured=True, content_types=self.content_types)
 
     def _supported(self) -> str:

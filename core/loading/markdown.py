@@ -1,7 +1,7 @@
 """Markdown: front matter, and headings with their places."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from itertools import islice, pairwise
 from typing import Any
@@ -39,6 +39,7 @@ class MarkdownLoader:
 
     name = "markdown"
     media_types: Sequence[str] = ("text/markdown", "text/x-markdown")
+    suffixes: Mapping[str, str] = {".md": "text/markdown", ".markdown": "text/markdown"}
 
     def check(self, content: bytes, charset: str | None) -> None:
         decode(content, charset)

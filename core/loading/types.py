@@ -1,6 +1,6 @@
 """What loaders take and make: bytes in, a loaded text out."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from core.model.base import Model
@@ -37,6 +37,9 @@ class Loader(Protocol):
 
     name: str
     media_types: Sequence[str]
+    """The media types that the loader reads, in lower case."""
+    suffixes: Mapping[str, str]
+    """The media type, one of ``media_types``, by each file suffix that stands for it: ``{".md": "text/markdown"}``."""
 
     def check(self, content: bytes, charset: str | None) -> None:
         """Refuses, before anything is written, bytes that ``load`` is known to refuse.

@@ -2,8 +2,8 @@
 
 import pytest
 
+from core.loading.html import HtmlLoader
 from core.loading.html_to_markdown import MAX_DEPTH
-from core.loading.loaders import HtmlLoader
 from core.loading.types import LoadedText
 from core.model.errors import EmptyContent, UnsupportedMediaType
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.loading.loaders import TextLoader
 from core.loading.markdown import MarkdownLoader
+from core.loading.text import TextLoader
 from core.loading.types import LoadedText
 from core.model.chunk import Chunk
 from core.model.errors import EmptyContent, InvalidArgument, PayloadTooLarge

@@ -1,0 +1,29 @@
+"""The loader of HTML pages. ``html_to_markdown`` does the work."""
+
+from collections.abc import Mapping, Sequence
+
+from core.loading.types import LoadedText
+
+
+class HtmlLoader:
+    """Reads an HTML page as Markdown with ATX headings.
+
+    The loader leaves out what a browser does not show (scripts, styles) and navigation. Of an image it keeps the
+    alternative text.
+    """
+
+    name = "html"
+    media_types: Sequence[str] = ("text/html", "application/xhtml+xml")
+    suffixes: Mapping[str, str] = {".html": "text/html", ".htm": "text/html", ".xhtml": "application/xhtml+xml"}
+
+    # The parser takes long to import and most functions read no page, so the first page that is read imports it.
+
+    def check(self, content: bytes, charset: str | None) -> None:
+        from core.loading.html_to_markdown import decode_page  # noqa: PLC0415
+
+        decode_page(content, charset)
+
+    def load(self, content: bytes, charset: str | None) -> LoadedText:
+        from core.loading.html_to_markdown import load_page  # noqa: PLC0415
+
+        return load_page(content, charset)

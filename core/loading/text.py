@@ -1,0 +1,27 @@
+"""The loader of plain text."""
+
+from collections.abc import Mapping, Sequence
+
+from core.loading.decoding import decode
+from core.loading.pages import find_pages
+from core.loading.types import LoadedText
+
+
+class TextLoader:
+    """Decodes plain text, removes its byte order mark and changes nothing else. Form feeds end pages."""
+
+    name = "text"
+    media_types: Sequence[str] = ("text/plain", "text/*")
+    suffixes: Mapping[str, str] = {
+        ".txt": "text/plain",
+        ".text": "text/plain",
+        ".log": "text/plain",
+        ".rst": "text/plain",
+    }
+
+    def check(self, content: bytes, charset: str | None) -> None:
+        decode(content, charset)
+
+    def load(self, content: bytes, charset: str | None) -> LoadedText:
+        text = decode(content, charset)
+        return LoadedText(text=text, pages=find_pages(text))
