@@ -17,7 +17,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export SAM_CLI_TELEMETRY := 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test check lint types templates tests proofs lock clean
+.PHONY: help setup demo up test check lint types templates tests proofs openapi lock clean
 
 help:
 	@echo "make demo    start everything, ingest real documents, ask questions (FILES=\"a.md b.txt\" ASK=\"a question\" for your own; VECTORS=opensearch)"
@@ -25,6 +25,7 @@ help:
 	@echo "make test    every test, lint, types and the template's checks"
 	@echo "make proofs  try to break every promise, at full size, which takes long"
 	@echo "make check   lint, types and the template's checks alone"
+	@echo "make openapi describe the interface in infra/openapi.json again"
 	@echo "make setup   make $(VENV), which all of these do first"
 	@echo "make lock    resolve the lists in requirements/ again"
 	@echo "make clean   remove what was made"
@@ -87,6 +88,9 @@ types: setup
 templates: setup $(SAM_VENV)/.done
 	$(BIN)/cfn-lint template.yaml
 	AWS_DEFAULT_REGION=us-east-1 $(SAM_VENV)/bin/sam validate --lint --template template.yaml
+
+openapi: setup
+	$(BIN)/python -m infra.openapi
 
 lock: $(UV_VENV)/.done
 	$(LOCK) --python-version 3.11 pyproject.toml --extra embedded --extra local --extra opensearch --group dev -o requirements/dev.txt

@@ -1,14 +1,19 @@
-"""The interface as one OpenAPI document: ``python -m infra.openapi`` writes infra/openapi.json."""
+"""Describes the interface of all HTTP functions as one OpenAPI document. ``make openapi`` writes infra/openapi.json."""
 
 import json
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
+
+from core.http.problem import Problem
+from core.model.base import Model
 from functions.catalog.handler import app as catalog
 from functions.compare.handler import app as compare
 from functions.ingest.http import app as ingest
 from functions.retrieve.handler import app as retrieve
-from infra.openapi_examples import EXAMPLES
 
 PATH = Path(__file__).parent / "openapi.json"
 
@@ -45,8 +50,7 @@ def document() -> Document:
         for method in _METHODS & operations.keys():
             _complete(path, operations[method])
             _name_tenant(schemas, operations[method])
-    for name, example in EXAMPLES.items():
-        schemas[name]["example"] = example
+    _complete_examples(schemas)
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
     return {
@@ -65,6 +69,27 @@ def document() -> Document:
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}},
         },
     }
+
+
+def _complete_examples(schemas: Document) -> None:
+    """Puts the models' examples back whole and in their order.
+
+    pydantic sorts an example's members by name, and FastAPI leaves out those that are null.
+    """
+    models: list[type[BaseModel]] = [Problem, *_subclasses(Model)]
+    for model in models:
+        schema = schemas.get(re.sub(r"\W", "_", model.__name__), {})
+        extra = model.model_config.get("json_schema_extra")
+        if callable(extra):
+            extra(schema, model)  # type: ignore[call-arg]  # every such function of ours takes both
+        elif extra and schema:
+            schema.update(extra)
+
+
+def _subclasses(kind: type[Model]) -> Iterator[type[Model]]:
+    for child in kind.__subclasses__():
+        yield child
+        yield from _subclasses(child)
 
 
 def _merge(schemas: Document, more: Document) -> None:

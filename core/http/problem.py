@@ -38,10 +38,20 @@ def _optional(description: str) -> Any:
     return Field(default=None, exclude_if=lambda value: value is None, description=description)
 
 
+EXAMPLE_PROBLEM: dict[str, Any] = {
+    "type": "urn:weft:error:empty_content",
+    "title": "Empty content",
+    "status": 400,
+    "detail": "There is nothing to ingest",
+    "code": "empty_content",
+    "field": "content",
+}
+
+
 class Problem(BaseModel):
     """What went wrong and what to do about it. Members that a code does not need are absent."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(extra="allow", json_schema_extra={"example": EXAMPLE_PROBLEM})
 
     type: str = Field(description="`urn:weft:error:` and the code")
     title: str

@@ -3,13 +3,13 @@
 import base64
 from collections.abc import Callable
 from email.message import Message
-from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar, get_args
 
-from pydantic import AfterValidator, Field, StrictFloat, StrictInt, ValidationError, WrapValidator
+from pydantic import AfterValidator, ConfigDict, Field, StrictFloat, StrictInt, ValidationError, WrapValidator
 from pydantic_core import PydanticCustomError
 
-from core.http.problem import Problem, invalid_input
-from core.model.base import Model
+from core.http.problem import EXAMPLE_PROBLEM, Problem, invalid_input
+from core.model.base import Model, with_example
 from core.model.chunk import Attributes
 from core.model.collection import Metadata
 from core.model.context import AssembleOptions, ChunkRef
@@ -23,10 +23,10 @@ from core.model.document import (
     check_source_key,
 )
 from core.model.errors import InvalidArgument, PayloadTooLarge, WeftError
-from core.model.ids import CollectionId, DocumentId
-from core.model.ingest import IngestInput, IngestResult
+from core.model.ids import EXAMPLE_CHUNK_ID, EXAMPLE_COLLECTION_ID, CollectionId, DocumentId
+from core.model.ingest import EXAMPLE_RESULT, IngestInput, IngestResult
 from core.model.page import Order, Page, PageRequest
-from core.model.query import MAX_QUERY_COLLECTIONS, RetrieveOptions, RetrieveQuery, Strategy
+from core.model.query import EXAMPLE_OPTIONS, MAX_QUERY_COLLECTIONS, RetrieveOptions, RetrieveQuery, Strategy
 
 T = TypeVar("T")
 
@@ -89,8 +89,18 @@ class SourceQuery(Model):
     key: Annotated[str, AfterValidator(_check_key)] = Field(description="The source's key, or its source_id")
 
 
+def _add_example_page(schema: dict[str, Any], page: type[Any]) -> None:
+    """Gives a page's schema an example that holds the example of its items."""
+    [item] = get_args(page.model_fields["items"].annotation)
+    if isinstance(item, type) and issubclass(item, Model):
+        extra: Any = item.model_config["json_schema_extra"]
+        schema["example"] = {"items": [extra["example"]], "next_page_token": None}
+
+
 class ListAnswer(Model, Generic[T]):
     """One page. ``total`` is there when it was asked for."""
+
+    model_config = ConfigDict(json_schema_extra=_add_example_page)
 
     items: list[T]
     next_page_token: str | None = None
@@ -102,8 +112,20 @@ class ListAnswer(Model, Generic[T]):
         return cls(items=page.items, next_page_token=page.next_page_token, total=page.total)
 
 
+_EXAMPLE_BODY: dict[str, Any] = {
+    "content": "# Looms\n\nA loom holds the warp threads under tension.",
+    "title": "Looms",
+    "source": "https://example.org/looms.md",
+    "source_type": "text/markdown",
+    "source_key": "looms.md",
+    "attributes": {"lang": "en", "year": 2024},
+}
+
+
 class DocumentBody(Model):
     """A document to ingest: text in ``content``, or bytes in ``content_base64``."""
+
+    model_config = with_example(_EXAMPLE_BODY)
 
     content: str | None = None
     content_base64: str | None = None
@@ -173,6 +195,8 @@ else:
 class BatchBody(Model):
     """Documents that are ingested side by side. What is wrong with one is that one's answer."""
 
+    model_config = with_example({"documents": [_EXAMPLE_BODY, {"content": ""}]})
+
     documents: list[BatchDocument] = Field(min_length=1, max_length=100)
 
 
@@ -191,11 +215,27 @@ class BatchFailure(Model):
 class BatchAnswer(Model):
     """One answer a document, in order."""
 
+    model_config = with_example({"results": [{"result": EXAMPLE_RESULT}, {"error": EXAMPLE_PROBLEM}]})
+
     results: list[BatchSuccess | BatchFailure]
+
+
+_EXAMPLE_QUESTION: dict[str, Any] = {
+    "query": "What holds the warp threads?",
+    "collections": [EXAMPLE_COLLECTION_ID],
+    "top_k": 5,
+    "min_score": 0.02,
+    "strategy": "hybrid",
+    "options": EXAMPLE_OPTIONS,
+    "filter": {"year": {"gte": 2020}, "lang": {"in": ["en", "de"]}},
+}
+_EXAMPLE_ASSEMBLY: dict[str, Any] = {"max_tokens": 2000, "token_counter": "chars/4", "expand": 1}
 
 
 class QuestionBody(Model):
     """A question."""
+
+    model_config = with_example(_EXAMPLE_QUESTION)
 
     query: str = Field(min_length=1, max_length=8192)
     collections: list[CollectionId] | None = Field(
@@ -225,10 +265,14 @@ class QuestionBody(Model):
 class RetrieveBody(QuestionBody):
     """A question, and how a context is made of its hits."""
 
+    model_config = with_example({**_EXAMPLE_QUESTION, "assemble": _EXAMPLE_ASSEMBLY})
+
     assemble: AssembleOptions | None = Field(default=None, description="Absent: no context is made")
 
 
 class AssembleBody(AssembleOptions):
     """Chunks to make a cited context of, in this order. One that is named again stands in the context once."""
+
+    model_config = with_example({"refs": [{"chunk_id": EXAMPLE_CHUNK_ID}], **_EXAMPLE_ASSEMBLY})
 
     refs: list[ChunkRef] = Field(min_length=1, max_length=100)

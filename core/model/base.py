@@ -1,7 +1,7 @@
 """What every model shares."""
 
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, PlainSerializer
 
@@ -11,7 +11,15 @@ def rfc3339(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+EXAMPLE_TIME = "2026-11-30T09:15:00.123Z"
+"""The time of every example."""
+
 Timestamp = Annotated[AwareDatetime, PlainSerializer(rfc3339, when_used="json")]
+
+
+def with_example(example: dict[str, Any]) -> ConfigDict:
+    """Gives a model the example that the API's description shows: ``model_config = with_example({…})``."""
+    return ConfigDict(json_schema_extra={"example": example})
 
 
 class Model(BaseModel):

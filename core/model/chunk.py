@@ -17,8 +17,15 @@ from pydantic import (
     ValidationError,
 )
 
-from core.model.base import Model
-from core.model.ids import ChunkId, CollectionId, DocumentId
+from core.model.base import Model, with_example
+from core.model.ids import (
+    EXAMPLE_CHUNK_ID,
+    EXAMPLE_COLLECTION_ID,
+    EXAMPLE_DOCUMENT_ID,
+    ChunkId,
+    CollectionId,
+    DocumentId,
+)
 
 MAX_CHUNK_BYTES = 32 * 1024
 MIN_INTEGER, MAX_INTEGER = -(2**63), 2**63 - 1
@@ -135,6 +142,29 @@ class IntoChunk(Protocol):
     def to_chunk(self) -> "Chunk": ...
 
 
+EXAMPLE_CHUNK: dict[str, Any] = {
+    "text": "A loom holds the warp threads under tension.",
+    "start_index": 9,
+    "end_index": 53,
+    "char_count": 44,
+    "context": "Looms",
+    "origin": "https://example.org/looms.md",
+    "attributes": {"lang": "en", "year": 2024},
+    "id": EXAMPLE_CHUNK_ID,
+    "document_id": EXAMPLE_DOCUMENT_ID,
+    "collection_id": EXAMPLE_COLLECTION_ID,
+    "index": 3,
+    "token_count": 9,
+    "lineage": {
+        "parent_id": EXAMPLE_DOCUMENT_ID,
+        "chunk_index": 3,
+        "total_chunks": 12,
+        "splitter": "markdown",
+        "chunker_chain": [],
+    },
+}
+
+
 class Chunk(Model):
     """A segment of text of a document.
 
@@ -153,6 +183,8 @@ class Chunk(Model):
         gap: what stands between the chunk before and this one, when the split left something out there (white space
             of at most 1,024 characters). With it, neighbours join to exactly the document's text. Kept out of answers.
     """
+
+    model_config = with_example(EXAMPLE_CHUNK)
 
     text: str
     start_index: int = Field(ge=0)

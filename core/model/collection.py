@@ -5,8 +5,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, StrictInt, StringConstraints
 
-from core.model.base import Model, Timestamp
-from core.model.ids import CollectionId
+from core.model.base import EXAMPLE_TIME, Model, Timestamp, with_example
+from core.model.ids import EXAMPLE_COLLECTION_ID, CollectionId
 from core.model.query import Strategy
 from core.model.tenant import Tenant
 
@@ -52,6 +52,15 @@ class VectorSpace(Model):
 class NewCollection(Model):
     """What a caller says of a new collection. What is left out is the engine's default."""
 
+    model_config = with_example(
+        {
+            "name": "handbook",
+            "chunk_strategy": "markdown",
+            "retrieval_strategy": "hybrid",
+            "metadata": {"team": "looms"},
+        }
+    )
+
     name: CollectionName
     description: Description = ""
     embedding_model: str | None = None
@@ -65,6 +74,8 @@ class NewCollection(Model):
 class CollectionUpdate(Model):
     """What is safe to change after ingestion. A field not given is left alone; metadata is replaced whole."""
 
+    model_config = with_example({"description": "What new weavers read"})
+
     name: CollectionName | None = None
     description: Description | None = None
     retrieval_strategy: Strategy | None = None
@@ -73,6 +84,26 @@ class CollectionUpdate(Model):
 
 class Collection(Model):
     """A collection as it is recorded. ``embedding_model`` and ``chunk_strategy`` select the parts that work on it."""
+
+    model_config = with_example(
+        {
+            "id": EXAMPLE_COLLECTION_ID,
+            "tenant": "acme",
+            "name": "handbook",
+            "description": "What new weavers read",
+            "embedding_model": "amazon.titan-embed-text-v2:0",
+            "embedding_dims": 1024,
+            "chunk_strategy": "markdown",
+            "chunk_size": 512,
+            "chunk_overlap": 50,
+            "retrieval_strategy": "hybrid",
+            "metadata": {"team": "looms"},
+            "document_count": 1,
+            "chunk_count": 12,
+            "created_at": EXAMPLE_TIME,
+            "updated_at": EXAMPLE_TIME,
+        }
+    )
 
     id: CollectionId
     tenant: Tenant
@@ -98,6 +129,17 @@ class Collection(Model):
 
 class CollectionStats(Model):
     """Exact counts of what is served: ready documents and their chunks."""
+
+    model_config = with_example(
+        {
+            "collection_id": EXAMPLE_COLLECTION_ID,
+            "collection_name": "handbook",
+            "document_count": 1,
+            "chunk_count": 12,
+            "embedding_model": "amazon.titan-embed-text-v2:0",
+            "chunk_strategy": "markdown",
+        }
+    )
 
     collection_id: CollectionId
     collection_name: str

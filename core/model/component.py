@@ -1,8 +1,9 @@
 """What the engine says about itself."""
 
 from enum import StrEnum
+from typing import Any
 
-from core.model.base import Model
+from core.model.base import Model, with_example
 from core.model.query import ScoreKind, Strategy
 
 
@@ -26,6 +27,10 @@ class Component(Model):
     max_tokens: int = 0
 
 
+def _example_component(name: str, kind: str, **more: Any) -> dict[str, Any]:
+    return {"name": name, "type": kind, "configured": True, "content_types": [], "dimensions": 0, **more}
+
+
 class Components(Model):
     """What the engine runs.
 
@@ -34,6 +39,22 @@ class Components(Model):
             default options.
         score: what it means when nothing is asked for.
     """
+
+    model_config = with_example(
+        {
+            "loader": _example_component(
+                "loaders", "registry", content_types=["text/plain", "text/markdown", "text/html"]
+            ),
+            "chunker": _example_component("splitters", "registry"),
+            "embedder": _example_component("amazon.titan-embed-text-v2:0", "bedrock", dimensions=1024),
+            "vector_store": _example_component("embedded", "exact"),
+            "retriever": _example_component("strategies", "similarity, mmr, hybrid, rerank"),
+            "reranker": _example_component("ms-marco-MiniLM-L-12-v2-int8", "onnx", max_tokens=256),
+            "strategies": {"similarity": "cosine", "mmr": "mmr_relevance", "hybrid": "rrf", "rerank": "rrf"},
+            "score": "cosine",
+            "tenant_filter": "verified",
+        }
+    )
 
     loader: Component
     chunker: Component
@@ -49,12 +70,16 @@ class Components(Model):
 class ExtensionInfo(Model):
     """An extension and the hooks it has, in registration order."""
 
+    model_config = with_example({"name": "audit", "hooks": ["ingest_completed"]})
+
     name: str
     hooks: list[str]
 
 
 class Health(Model):
     """Whether each store answers."""
+
+    model_config = with_example({"status": "ok", "stores": {"metadata": "ok", "vectors": "ok"}})
 
     status: str
     stores: dict[str, str]

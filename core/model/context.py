@@ -1,11 +1,11 @@
 """The context that is built from a ranking, with its citations."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field, StrictInt
 
 from core.model.base import Model
-from core.model.ids import ChunkId, DocumentId
+from core.model.ids import EXAMPLE_CHUNK_ID, EXAMPLE_DOCUMENT_ID, ChunkId, DocumentId
 
 MAX_EXPAND = 10
 
@@ -60,6 +60,30 @@ class Citation(Model):
     page: int | None
     start_index: int | None
     end_index: int | None
+
+
+EXAMPLE_CONTEXT: dict[str, Any] = {
+    "context": "Relevant context:\n\n[1] A loom holds the warp threads under tension.",
+    "total_tokens": 17,
+    "max_tokens": 2000,
+    "included": [0],
+    "first_excluded": -1,
+    "token_counter": "chars/4",
+    "citations": [
+        {
+            "marker": 1,
+            "chunk_id": EXAMPLE_CHUNK_ID,
+            "chunk_ids": [EXAMPLE_CHUNK_ID],
+            "document_id": EXAMPLE_DOCUMENT_ID,
+            "source": "https://example.org/looms.md",
+            "title": "Looms",
+            "context": "Looms",
+            "page": None,
+            "start_index": 9,
+            "end_index": 53,
+        }
+    ],
+}
 
 
 class AssembledContext(Model):

@@ -2,15 +2,22 @@
 
 import hashlib
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from core.model.base import Model, Timestamp
+from core.model.base import EXAMPLE_TIME, Model, Timestamp, with_example
 from core.model.chunk import Attributes
 from core.model.collection import Metadata
 from core.model.errors import InvalidArgument
-from core.model.ids import ChunkId, CollectionId, DocumentId
+from core.model.ids import (
+    EXAMPLE_CHUNK_ID,
+    EXAMPLE_COLLECTION_ID,
+    EXAMPLE_DOCUMENT_ID,
+    ChunkId,
+    CollectionId,
+    DocumentId,
+)
 from core.model.tenant import Tenant
 
 MAX_SOURCE_KEY_BYTES = 1024
@@ -86,6 +93,28 @@ class Document(Model):
         chunk_count: 0 until it is ready.
     """
 
+    model_config = with_example(
+        {
+            "id": EXAMPLE_DOCUMENT_ID,
+            "tenant": "acme",
+            "collection_id": EXAMPLE_COLLECTION_ID,
+            "title": "Looms",
+            "source": "https://example.org/looms.md",
+            "source_type": "text/markdown",
+            "source_key": "looms.md",
+            "source_id": "5c7d1f1c7a0f5fd9f4f6a5f0d7b6a1f8f1d1a9f7f5f9e1c8a0c1d2e3f4a5b6c7",
+            "source_version": None,
+            "content_hash": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+            "state": "ready",
+            "error": None,
+            "metadata": {},
+            "attributes": {"lang": "en", "year": 2024},
+            "chunk_count": 12,
+            "created_at": EXAMPLE_TIME,
+            "updated_at": EXAMPLE_TIME,
+        }
+    )
+
     id: DocumentId
     tenant: Tenant
     collection_id: CollectionId
@@ -103,6 +132,16 @@ class Document(Model):
     chunk_count: int = Field(ge=0)
     created_at: Timestamp
     updated_at: Timestamp
+
+
+EXAMPLE_SUMMARY: dict[str, Any] = {
+    "id": EXAMPLE_DOCUMENT_ID,
+    "title": "Looms",
+    "source": "https://example.org/looms.md",
+    "source_key": "looms.md",
+    "source_type": "text/markdown",
+    "metadata": {},
+}
 
 
 class DocumentSummary(Model):
@@ -123,6 +162,8 @@ class LineageChain(Model):
         chunks: the chunk, then the chunks that it was split from, nearest first.
         document: the document that the last of them descends from, and with it the source.
     """
+
+    model_config = with_example({"chunks": [EXAMPLE_CHUNK_ID], "document": EXAMPLE_SUMMARY})
 
     chunks: list[ChunkId]
     document: DocumentSummary

@@ -1,15 +1,16 @@
 """Hits and the answers that hold them."""
 
 from enum import StrEnum
+from typing import Any
 
 from pydantic import Field
 
-from core.model.base import Model
-from core.model.chunk import Chunk
-from core.model.context import AssembledContext
-from core.model.document import DocumentSummary
+from core.model.base import Model, with_example
+from core.model.chunk import EXAMPLE_CHUNK, Chunk
+from core.model.context import EXAMPLE_CONTEXT, AssembledContext
+from core.model.document import EXAMPLE_SUMMARY, DocumentSummary
 from core.model.ids import ChunkId
-from core.model.query import RetrieveOptions, ScoreKind, Strategy
+from core.model.query import EXAMPLE_OPTIONS, RetrieveOptions, ScoreKind, Strategy
 
 
 class ReasonCode(StrEnum):
@@ -121,6 +122,38 @@ class Hit(Model):
     signals: Signals | None = Field(default=None, exclude_if=lambda signals: signals is None)
 
 
+EXAMPLE_HIT: dict[str, Any] = {
+    "rank": 1,
+    "score": 0.8123,
+    "hydrated": True,
+    "orphaned": False,
+    "chunk": EXAMPLE_CHUNK,
+    "document": EXAMPLE_SUMMARY,
+}
+_EXPLAINED_HIT: dict[str, Any] = {
+    **EXAMPLE_HIT,
+    "score": 1 / 62 + 1 / 61,
+    "signals": {
+        "vector": {"rank": 2, "score": 0.6911},
+        "bm25": {"rank": 1, "score": 4.2105},
+        "fused": {"rank": 1, "score": 1 / 62 + 1 / 61},
+        "mmr": None,
+        "first_stage": None,
+        "rerank": None,
+        "final": {"rank": 1, "score": 1 / 62 + 1 / 61},
+    },
+}
+_REASON: dict[str, Any] = {
+    "code": "below_min_score",
+    "detail": "The best score that was cut is 0.01639; lower min_score to see more",
+    "in_progress": None,
+    "best_score": 1 / 61,
+    "filtered": None,
+    "attribute": None,
+    "found": None,
+}
+
+
 class RetrieveResult(Model):
     """The answer of a retrieve.
 
@@ -134,6 +167,19 @@ class RetrieveResult(Model):
             grows too large leaves some out.
     """
 
+    model_config = with_example(
+        {
+            "hits": [_EXPLAINED_HIT],
+            "score": "rrf",
+            "strategy": "hybrid",
+            "options": EXAMPLE_OPTIONS,
+            "models": ["amazon.titan-embed-text-v2:0"],
+            "reason": _REASON,
+            "fallback": None,
+            "context": EXAMPLE_CONTEXT,
+        }
+    )
+
     hits: list[Hit]
     score: ScoreKind
     strategy: Strategy
@@ -146,6 +192,8 @@ class RetrieveResult(Model):
 
 class AssembledRefs(Model):
     """A context and the hits it was built from."""
+
+    model_config = with_example({"context": EXAMPLE_CONTEXT, "hits": [EXAMPLE_HIT]})
 
     context: AssembledContext
     hits: list[Hit]
@@ -188,6 +236,45 @@ class CompareHit(Hit):
     move: Move
 
 
+_MOVED_UP: dict[str, Any] = {
+    **_EXPLAINED_HIT,
+    "vector_rank": 2,
+    "vector_score": 0.6911,
+    "move": {"code": "moved_up", "detail": "From 2 to 1; vector 2 (0.6911), BM25 1 (4.21), fused 1 (0.03252)"},
+}
+_LEFT_OUT: dict[str, Any] = {
+    **EXAMPLE_HIT,
+    "rank": 0,
+    "score": 1 / 61,
+    "chunk": {
+        **EXAMPLE_CHUNK,
+        "text": "The weft is woven in with a shuttle.",
+        "start_index": 55,
+        "end_index": 91,
+        "char_count": 36,
+        "id": "chk_01ksr49200e0080c1s00010004",
+        "index": 4,
+        "token_count": 9,
+        "lineage": {**EXAMPLE_CHUNK["lineage"], "chunk_index": 4},
+    },
+    "signals": {
+        "vector": {"rank": 1, "score": 0.7014},
+        "bm25": None,
+        "fused": {"rank": 2, "score": 1 / 61},
+        "mmr": None,
+        "first_stage": None,
+        "rerank": None,
+        "final": {"rank": 2, "score": 1 / 61},
+    },
+    "vector_rank": 1,
+    "vector_score": 0.7014,
+    "move": {
+        "code": "below_min_score",
+        "detail": "Its score 0.01639 is below min_score 0.02; vector 1 (0.7014), fused 2 (0.01639)",
+    },
+}
+
+
 class CompareResult(Model):
     """The final ranking beside the raw vector ranking.
 
@@ -203,6 +290,29 @@ class CompareResult(Model):
         top_k, min_score: as they were used; min_score is null where it was not.
         strategy, options, models, reason, fallback: as a `RetrieveResult` has them.
     """
+
+    model_config = with_example(
+        {
+            "hits": [_MOVED_UP],
+            "left_out": [_LEFT_OUT],
+            "window": 50,
+            "vector_matches": 2,
+            "best_vector_score": 0.7014,
+            "reordered": True,
+            "same_search": False,
+            "score": "rrf",
+            "strategy": "hybrid",
+            "options": EXAMPLE_OPTIONS,
+            "models": ["amazon.titan-embed-text-v2:0"],
+            "candidates": 50,
+            "top_k": 5,
+            "min_score": 0.02,
+            "retriever_ms": 11.8,
+            "vector_ms": 4.2,
+            "reason": _REASON,
+            "fallback": None,
+        }
+    )
 
     hits: list[CompareHit]
     left_out: list[CompareHit]

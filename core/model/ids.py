@@ -23,6 +23,11 @@ _AS_PYTHON_HAS_IT = str.maketrans(_ALPHABET, "0123456789abcdefghijklmnopqrstuv")
 # 26 characters hold 130 bits; the first may use only 3 of its 5.
 _DIGITS = re.compile(f"[0-7][{_ALPHABET}]{{25}}")
 
+EXAMPLE_COLLECTION_ID = "col_01ksr49200e008000001000000"
+EXAMPLE_DOCUMENT_ID = "doc_01ksr49200e0080c1s00000000"
+EXAMPLE_CHUNK_ID = "chk_01ksr49200e0080c1s00010003"
+EXAMPLE_UPLOAD_ID = "upl_01ksr49200e008000000000002"
+
 MAX_ATTEMPT = 15
 MAX_CHUNKS = 1 << 20
 _LOW_BITS = 24

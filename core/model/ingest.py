@@ -1,8 +1,10 @@
 """What goes into an ingest or a delete, and what comes out."""
 
+from typing import Any
+
 from pydantic import Field
 
-from core.model.base import Model
+from core.model.base import Model, with_example
 from core.model.chunk import Attributes
 from core.model.collection import Metadata
 from core.model.document import (
@@ -14,7 +16,7 @@ from core.model.document import (
     Title,
 )
 from core.model.errors import WeftError
-from core.model.ids import CollectionId, DocumentId
+from core.model.ids import EXAMPLE_DOCUMENT_ID, CollectionId, DocumentId
 
 
 class IngestInput(Model):
@@ -41,6 +43,16 @@ class IngestInput(Model):
     version_sequence: str = ""
 
 
+EXAMPLE_RESULT: dict[str, Any] = {
+    "document_id": EXAMPLE_DOCUMENT_ID,
+    "chunk_count": 12,
+    "state": "ready",
+    "unchanged": False,
+    "replaced": [],
+    "superseded_by": None,
+}
+
+
 class IngestResult(Model):
     """The outcome of an ingest.
 
@@ -52,6 +64,8 @@ class IngestResult(Model):
             absent when what won is a removal.
     """
 
+    model_config = with_example(EXAMPLE_RESULT)
+
     document_id: DocumentId | None
     chunk_count: int
     state: DocumentState
@@ -62,6 +76,8 @@ class IngestResult(Model):
 
 class Deletion(Model):
     """What was removed, counted as it was removed. ``complete`` is false when the rest is left to the sweep."""
+
+    model_config = with_example({"documents": [EXAMPLE_DOCUMENT_ID], "chunks": 12, "vectors": 12, "complete": True})
 
     documents: list[DocumentId] = []
     chunks: int = 0

@@ -54,6 +54,17 @@ class Weights(Model):
         return self
 
 
+EXAMPLE_OPTIONS: dict[str, Any] = {
+    "mmr_lambda": 0.7,
+    "rrf_k": 60,
+    "weights": {"vector": 1.0, "bm25": 1.0},
+    "first_stage": "hybrid",
+    "fuse": True,
+    "fallback": False,
+    "explain": True,
+}
+
+
 class RetrieveOptions(Model):
     """What a strategy can be told. Each counts only where its strategy takes part.
 

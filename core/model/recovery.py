@@ -1,7 +1,7 @@
 """What a sweep did, and how far the work on a whole collection is."""
 
-from core.model.base import Model, Timestamp
-from core.model.ids import CollectionId
+from core.model.base import EXAMPLE_TIME, Model, Timestamp, with_example
+from core.model.ids import EXAMPLE_COLLECTION_ID, CollectionId
 
 
 class RecoveryResult(Model):
@@ -34,6 +34,17 @@ class ReindexProgress(Model):
         chunks: their chunks.
         finished: whether every ready document has had its turn.
     """
+
+    model_config = with_example(
+        {
+            "collection_id": EXAMPLE_COLLECTION_ID,
+            "documents": 120,
+            "chunks": 1440,
+            "finished": False,
+            "started_at": EXAMPLE_TIME,
+            "updated_at": EXAMPLE_TIME,
+        }
+    )
 
     collection_id: CollectionId
     documents: int
