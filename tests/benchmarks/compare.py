@@ -14,10 +14,10 @@ from typing import Any
 
 from core.model.query import Strategy
 from core.retrieval.compare import MIN_WINDOW
-from tests.api.gateway import served
 from tests.benchmarks.retrieve import TOP_K, Client, questions
 from tests.benchmarks.workbench import Workbench, embedder_of, workbench
 from tests.support.command import finish, parser, progress
+from tests.support.gateway import served
 from tests.support.reranker import WordOverlapReranker
 
 QUESTIONS = 100

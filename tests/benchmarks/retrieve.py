@@ -23,10 +23,10 @@ from core.model.collection import Collection
 from core.model.query import Strategy
 from core.vectors.opensearch.client import CONNECTIONS
 from core.vectors.types import VectorQuery
-from tests.api.gateway import Api, served
 from tests.benchmarks.texts import readmes
 from tests.benchmarks.workbench import TENANT, Workbench, embedder_of, workbench
 from tests.support.command import finish, parser, progress
+from tests.support.gateway import Api, served
 from tests.support.reranker import WordOverlapReranker
 
 TOP_K = 10

@@ -24,10 +24,10 @@ from core.model.ingest import IngestInput
 from core.model.tenant import Tenant
 from core.vectors.opensearch.index import Engine as IndexEngine
 from core.vectors.types import VectorQuery, VectorRecord
-from tests.api.gateway import Api, served
 from tests.benchmarks.points import WORDS_A_CHUNK, DrawnEmbedder, Points, draw, number_of, text_of
 from tests.benchmarks.workbench import SECONDS_AN_INGEST, Workbench, workbench
 from tests.support.command import finish, parser, progress
+from tests.support.gateway import Api, served
 
 STORES = {"exact": "embedded", "faiss": "opensearch", "lucene": "opensearch"}
 SHARES = (0.0001, 0.001, 0.01, 0.1, 1.0)

@@ -29,7 +29,6 @@ from core.model.tenant import Tenant
 from core.ranking.explain import explain
 from core.settings import Settings
 from core.vectors.types import TextQuery, VectorMatch, VectorQuery
-from tests.api.gateway import Api, served
 from tests.proofs.command import Options, Report, main, spread
 from tests.proofs.harness import Death, seeded
 from tests.proofs.judge import Problem
@@ -38,6 +37,7 @@ from tests.proofs.tally import Tally, total
 from tests.support.dynamodb import LargeDynamoDB
 from tests.support.embedder import HashedEmbedder
 from tests.support.engines import TABLE, World, make_world
+from tests.support.gateway import Api, served
 from tests.support.reranker import WordOverlapReranker
 
 PARTS, QUESTIONS, DOCUMENTS = 20, 150, 240

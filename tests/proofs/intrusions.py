@@ -25,9 +25,9 @@ from core.model.page import PageRequest
 from core.model.query import RetrieveQuery
 from core.model.tenant import Tenant
 from core.vectors.types import TextQuery, VectorQuery, VectorRecord, VectorStore
-from tests.api.gateway import Api
 from tests.proofs.residents import ENDLESS, Things, described, marks
 from tests.support.embedder import HashedEmbedder
+from tests.support.gateway import Api
 
 OK, FAILED = 200, 500
 

@@ -25,7 +25,6 @@ from core.engine import Engine
 from core.metadata.table import Key, tenant_of
 from core.model.ids import ChunkId
 from core.settings import Settings
-from tests.api.gateway import served
 from tests.proofs.command import Options, Report, main, spread
 from tests.proofs.harness import TABLE, seeded
 from tests.proofs.intrusions import FAILED, INTRUSIONS, OK, Answer, Door, Intrusion, Kind
@@ -48,6 +47,7 @@ from tests.support.clock import ManualClock
 from tests.support.dynamodb import LargeDynamoDB
 from tests.support.embedder import HashedEmbedder
 from tests.support.engines import REGION, parts_on
+from tests.support.gateway import served
 
 TENANTS = 1_000
 REQUESTS = 100_000

@@ -10,11 +10,10 @@ from moto import mock_aws
 from core.engine import Engine
 from core.model.ids import ChunkId, CollectionId, DocumentId
 from core.wiring import s3_client
-from tests.api.conftest import SETTINGS, Scan
-from tests.api.gateway import Api, served
-from tests.api.test_strictness import refused
 from tests.support.embedder import HashedEmbedder
 from tests.support.engines import World, make_world
+from tests.support.gateway import Api, refused, served
+from tests.support.handlers import SETTINGS, Scan
 
 MISSING_COLLECTION = CollectionId.new(1_780_000_000_000, 1 << 30)
 MISSING_CHUNK = ChunkId.of(DocumentId.new(1_780_000_000_000, 1 << 40), 1, 0)

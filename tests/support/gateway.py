@@ -48,6 +48,19 @@ class Answer:
         return json.loads(self.text)
 
 
+def refused(answer: Answer, status: int, code: str, field: str | None = None) -> None:
+    """Asserts that an answer is a whole problem of this status, this code and, if named, this field."""
+    assert answer.headers["content-type"] == "application/problem+json", answer.text
+    problem = answer.json
+    assert (answer.status, problem["code"]) == (status, code), answer.text
+    assert problem["status"] == status
+    assert problem["type"] == f"urn:weft:error:{code}"
+    assert problem["title"]
+    assert problem["detail"]
+    if field is not None:
+        assert problem["field"] == field, answer.text
+
+
 @cache
 def _routes() -> list[tuple[str, re.Pattern[str], str]]:
     return [

@@ -5,9 +5,8 @@ import pytest
 from core.model.hit import CompareResult
 from core.model.ids import ChunkId, CollectionId, DocumentId
 from core.ranking.explain import explain
-from tests.api.gateway import Api
-from tests.api.test_strictness import refused
 from tests.support.embedder import HashedEmbedder
+from tests.support.gateway import Api, refused
 
 MISSING_COLLECTION = CollectionId.new(1_780_000_000_000, 1 << 30)
 MISSING_CHUNK = ChunkId.of(DocumentId.new(1_780_000_000_000, 1 << 40), 1, 0)

@@ -10,9 +10,9 @@ from core.engine import Engine
 from core.model.ids import DocumentId
 from core.settings import Settings
 from core.wiring import s3_client
-from tests.api.gateway import Api, served
 from tests.support.embedder import HashedEmbedder
 from tests.support.engines import TABLE, World, make_world
+from tests.support.gateway import Api, served
 
 if TYPE_CHECKING:
     from types_boto3_s3 import S3Client

@@ -7,11 +7,10 @@ import pytest
 
 from core.model.errors import Unavailable
 from core.model.ids import ChunkId, CollectionId, DocumentId
-from tests.api.conftest import Meanwhile, Scan
-from tests.api.gateway import Api
-from tests.api.test_strictness import refused
 from tests.support.embedder import HashedEmbedder
 from tests.support.engines import World
+from tests.support.gateway import Api, refused
+from tests.support.handlers import Meanwhile, Scan
 
 LOOMS = "# Looms\n\nA loom holds the warp threads under tension."
 MISSING_DOCUMENT = DocumentId.new(1_780_000_000_000, 1 << 40)

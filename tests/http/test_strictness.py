@@ -8,9 +8,9 @@ from fastapi.routing import APIRoute
 from moto import mock_aws
 
 from core.model.ids import ChunkId, CollectionId, DocumentId
-from tests.api.conftest import SETTINGS
-from tests.api.gateway import TENANT, Answer, Api, applications, served
 from tests.support.engines import make_world
+from tests.support.gateway import TENANT, Api, applications, refused, served
+from tests.support.handlers import SETTINGS
 
 COLLECTION = CollectionId.new(1_780_000_000_000, 1 << 30)
 DOCUMENT = DocumentId.new(1_780_000_000_000, 1 << 40)
@@ -50,19 +50,6 @@ WITHOUT_BODY = [route for route in ROUTES if route not in WITH_BODY]
 
 def _body(method: str, path: str) -> dict[str, object] | None:
     return {} if TAKES_BODY[method, path] else None
-
-
-def refused(answer: Answer, status: int, code: str, field: str | None = None) -> None:
-    """The answer is a whole problem."""
-    assert answer.headers["content-type"] == "application/problem+json", answer.text
-    problem = answer.json
-    assert (answer.status, problem["code"]) == (status, code), answer.text
-    assert problem["status"] == status
-    assert problem["type"] == f"urn:weft:error:{code}"
-    assert problem["title"]
-    assert problem["detail"]
-    if field is not None:
-        assert problem["field"] == field, answer.text
 
 
 @pytest.mark.parametrize(("method", "path"), WITH_TENANT)

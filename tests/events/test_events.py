@@ -17,9 +17,9 @@ from core.model.page import PageRequest
 from core.model.upload import UploadInfo
 from core.wiring import sqs_client
 from functions.ingest.events import handle_batch, redeliver_soon
-from tests.api.conftest import BUCKET, Meanwhile
-from tests.api.gateway import Api, Context
 from tests.support.engines import ACME, GLOBEX, World
+from tests.support.gateway import Api, Context
+from tests.support.handlers import BUCKET, Meanwhile
 
 if TYPE_CHECKING:
     from types_boto3_s3 import S3Client

@@ -13,10 +13,9 @@ from core.model.base import Model
 from core.model.errors import Unavailable
 from core.powertools import PowertoolsMetrics, logger
 from functions.recovery.handler import drain
-from tests.api.gateway import REQUEST_ID, Api, Context, served
-from tests.api.test_strictness import refused
 from tests.support.embedder import HashedEmbedder
 from tests.support.engines import World
+from tests.support.gateway import REQUEST_ID, Api, Context, refused, served
 
 SECRET = "the secret text of a document"
 

@@ -5,10 +5,9 @@ import re
 import pytest
 
 from core.model.ids import CollectionId
-from tests.api.conftest import Scan
-from tests.api.gateway import Api
-from tests.api.test_strictness import refused
 from tests.support.engines import World
+from tests.support.gateway import Api, refused
+from tests.support.handlers import Scan
 
 MISSING = CollectionId.new(1_780_000_000_000, 1 << 30)
 RFC3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")

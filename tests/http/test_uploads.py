@@ -6,10 +6,9 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from core.engine import Engine
 from core.model.ids import CollectionId, UploadId
-from tests.api.conftest import BUCKET, SETTINGS, Scan
-from tests.api.gateway import Api, served
-from tests.api.test_strictness import refused
 from tests.support.engines import ACME, REGION, World
+from tests.support.gateway import Api, refused, served
+from tests.support.handlers import BUCKET, SETTINGS, Scan
 
 if TYPE_CHECKING:
     from types_boto3_s3 import S3Client

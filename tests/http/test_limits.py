@@ -12,8 +12,8 @@ from core.model.hit import CompareHit, CompareResult, Hit, Move, MoveCode, Retri
 from core.model.page import Page, PageRequest
 from core.model.query import RetrieveOptions, ScoreKind, Strategy
 from core.settings import Settings
-from tests.api.gateway import Api
 from tests.support.engines import World
+from tests.support.gateway import Api
 
 # Each is escaped twice, and one of them three bytes as six.
 TEXTS = ["a" * 1000, '"\n\\' * 300, "織" * 300, "😀" * 200]
