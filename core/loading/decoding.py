@@ -1,17 +1,18 @@
-"""Bytes to text: right or refused, never replaced and never guessed."""
+"""Decodes bytes to text. Bytes that cannot be decoded exactly are refused: no character is replaced or guessed."""
 
 import codecs
 
 from core.model.errors import EmptyContent, UnsupportedMediaType
 
-_MARKS = (
-    # UTF-32's little-endian mark begins with UTF-16's.
+_BYTE_ORDER_MARKS = (
+    # UTF-32 comes first, because its little-endian mark begins with that of UTF-16.
     (codecs.BOM_UTF32_LE, "utf-32-le"),
     (codecs.BOM_UTF32_BE, "utf-32-be"),
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
+# Codecs of Python that decode bytes to text but are no charsets of documents.
 _NOT_CHARSETS = {"idna", "mbcs", "oem", "punycode", "raw-unicode-escape", "undefined", "unicode-escape", "utf-7"}
 _WITHOUT_BYTE_ORDER = {"utf-16", "utf-32"}
 _WINDOWS_LATIN = {"iso8859-1": "cp1252"}
@@ -19,21 +20,24 @@ _ADVICE = "save it as UTF-8, or declare its encoding, as in text/plain; charset=
 
 
 def decode(content: bytes, charset: str | None) -> str:
-    """The text of bytes, without a byte order mark.
+    """Returns the text of the bytes, without a byte order mark.
 
-    A byte order mark decides; else the declared charset; else the bytes are UTF-8. ISO-8859-1 is read as
-    windows-1252, as the Encoding Standard (encoding.spec.whatwg.org) has it.
+    The charset is, in this order, the one of the byte order mark, the declared one, or UTF-8. A declared ISO-8859-1 is
+    read as windows-1252, as the Encoding Standard (encoding.spec.whatwg.org) demands.
 
     Args:
-        charset: what the content declares, by any of its names; None when it declares nothing.
+        content: the bytes of a document.
+        charset: the charset that the content declares, by any of the charset's names; None when the content declares
+            no charset.
 
     Raises:
-        UnsupportedMediaType: the charset is unknown or says no byte order, the bytes are not valid in it,
-            or the content is binary (it holds NUL characters).
-        EmptyContent: nothing but white space.
+        UnsupportedMediaType: the charset is unknown or leaves the byte order open, the bytes are not valid in the
+            charset, or the content is binary (the decoded text contains NUL characters). The message says what the
+            caller can do.
+        EmptyContent: the text is empty or nothing but white space.
     """
-    mark, codec = next(((mark, codec) for mark, codec in _MARKS if content.startswith(mark)), (b"", None))
-    codec = codec or (_codec(charset) if charset else "utf-8")
+    mark, codec = _marked_codec(content)
+    codec = codec or (_declared_codec(charset) if charset else "utf-8")
     try:
         text = content[len(mark) :].decode(codec)
     except (UnicodeError, LookupError) as error:
@@ -45,7 +49,16 @@ def decode(content: bytes, charset: str | None) -> str:
     return text
 
 
-def _codec(charset: str) -> str:
+def _marked_codec(content: bytes) -> tuple[bytes, str | None]:
+    """Returns the byte order mark with which the content begins, and the codec that the mark stands for."""
+    for mark, codec in _BYTE_ORDER_MARKS:
+        if content.startswith(mark):
+            return mark, codec
+    return b"", None
+
+
+def _declared_codec(charset: str) -> str:
+    """Returns the name of the Python codec that decodes a declared charset."""
     try:
         name = codecs.lookup(charset).name
     except (LookupError, ValueError) as error:

@@ -6,17 +6,17 @@ from core.loading.types import LoadedText
 
 
 class HtmlLoader:
-    """Reads an HTML page as Markdown with ATX headings.
+    """Reads an HTML page as Markdown with ATX headings (``# Title``).
 
-    The loader leaves out what a browser does not show (scripts, styles) and navigation. Of an image it keeps the
-    alternative text.
+    The loader leaves out navigation and what a browser does not show (scripts, styles). Of an image the loader keeps
+    the alternative text.
     """
 
     name = "html"
     media_types: Sequence[str] = ("text/html", "application/xhtml+xml")
     suffixes: Mapping[str, str] = {".html": "text/html", ".htm": "text/html", ".xhtml": "application/xhtml+xml"}
 
-    # The parser takes long to import and most functions read no page, so the first page that is read imports it.
+    # The libraries that read HTML are slow to import, and most functions never read a page. So the methods import them.
 
     def check(self, content: bytes, charset: str | None) -> None:
         from core.loading.html_to_markdown import decode_page  # noqa: PLC0415

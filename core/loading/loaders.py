@@ -1,7 +1,8 @@
 """The registry of loaders: which loader reads which media type.
 
-To add a loader, write it in a module of its own in this room and add it to ``LOADERS``. Everything else (media types,
-file suffixes, the texts of refusals, what the engine says of itself) follows from the loader's attributes.
+To add a loader, write it in a module of its own in this room and add it to ``LOADERS``. The media types and file
+suffixes that the registry knows, the texts of its refusals and the description of the engine all come from the loaders'
+attributes.
 """
 
 from email.message import Message
@@ -19,7 +20,7 @@ LOADERS: tuple[Loader, ...] = (TextLoader(), MarkdownLoader(), HtmlLoader())
 GENERIC_TYPES = frozenset({"", "application/octet-stream", "binary/octet-stream"})
 """The media types that an object store reports for an object whose uploader declared no type."""
 
-# The names of these types begin with text/, but a reader who saw them as plain text would see mostly markup or cells.
+# These types begin with text/, but mostly markup or cells would show if they were read as plain text.
 _NOT_PLAIN = frozenset(
     {"text/csv", "text/enriched", "text/richtext", "text/rtf", "text/tab-separated-values", "text/xml"}
 )

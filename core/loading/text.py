@@ -12,12 +12,7 @@ class TextLoader:
 
     name = "text"
     media_types: Sequence[str] = ("text/plain", "text/*")
-    suffixes: Mapping[str, str] = {
-        ".txt": "text/plain",
-        ".text": "text/plain",
-        ".log": "text/plain",
-        ".rst": "text/plain",
-    }
+    suffixes: Mapping[str, str] = dict.fromkeys((".txt", ".text", ".log", ".rst"), "text/plain")
 
     def check(self, content: bytes, charset: str | None) -> None:
         decode(content, charset)

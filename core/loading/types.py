@@ -1,4 +1,4 @@
-"""What loaders take and make: bytes in, a loaded text out."""
+"""The protocol of every loader, and the loaded text that a loader makes of a content's bytes."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
@@ -8,7 +8,13 @@ from core.model.chunk import Attributes
 
 
 class Heading(NamedTuple):
-    """A heading of a loaded text: where its line starts (code points), its level from 1, its words."""
+    """A heading of a loaded text.
+
+    Attributes:
+        start_index: where the heading's line starts, in code points of the loaded text.
+        level: the rank of the heading, from 1 for the highest.
+        title: the words of the heading, without markup.
+    """
 
     start_index: int
     level: int
@@ -16,13 +22,14 @@ class Heading(NamedTuple):
 
 
 class LoadedText(Model):
-    """What a loader makes of bytes: the text that every offset counts in.
+    """The text that a loader makes of a content's bytes. All offsets of chunks, headings and pages refer to this text.
 
     Attributes:
-        headings: in order of place.
-        title: the document's own title, when it has one.
-        attributes: what the document says of itself (front matter).
-        pages: where each page starts (code points); empty: the loader knows of none.
+        text: the text itself.
+        headings: the headings of the text, in the order in which they occur.
+        title: the title that the document gives itself; empty when the document gives none.
+        attributes: the attributes that the document gives itself (the front matter of Markdown).
+        pages: the offset, in code points, at which each page starts; empty when the loader knows of no pages.
     """
 
     text: str
@@ -33,27 +40,42 @@ class LoadedText(Model):
 
 
 class Loader(Protocol):
-    """Makes text of the bytes of some media types."""
+    """Turns the bytes of some media types into text.
+
+    Attributes:
+        name: the loader's stable name. The fingerprint of a document contains the name.
+        media_types: the media types that the loader reads, in lower case.
+        suffixes: the media type for each file suffix, both in lower case: ``{".md": "text/markdown"}``.
+    """
 
     name: str
     media_types: Sequence[str]
-    """The media types that the loader reads, in lower case."""
     suffixes: Mapping[str, str]
-    """The media type, one of ``media_types``, by each file suffix that stands for it: ``{".md": "text/markdown"}``."""
 
     def check(self, content: bytes, charset: str | None) -> None:
-        """Refuses, before anything is written, bytes that ``load`` is known to refuse.
+        """Refuses content that ``load`` would refuse, as far as a quick look can tell.
+
+        An ingest calls this method before it writes anything.
+
+        Args:
+            content: the bytes of the document.
+            charset: the charset that the caller declares; None when the caller declares none.
 
         Raises:
-            UnsupportedMediaType: not of this type, or not valid in the encoding it declares.
-            EmptyContent: nothing but white space.
+            UnsupportedMediaType: the content is not of this media type, or not valid in its declared charset.
+            EmptyContent: the content is nothing but white space.
         """
         ...
 
     def load(self, content: bytes, charset: str | None) -> LoadedText:
-        """The text.
+        """Returns the text of the content, with what the loader knows about the text.
+
+        Args:
+            content: the bytes of the document.
+            charset: the charset that the caller declares; None when the caller declares none.
 
         Raises:
-            UnsupportedMediaType, EmptyContent: as above.
+            UnsupportedMediaType: the content cannot be read as this media type.
+            EmptyContent: the document has no text.
         """
         ...

@@ -5,7 +5,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any
 
-from core.loading.markdown import MAX_ATTRIBUTES
+from core.loading.front_matter import MAX_ATTRIBUTES
 from core.loading.pages import page_at
 from core.loading.types import Heading, LoadedText
 from core.model.chunk import Attributes, Chunk, Lineage

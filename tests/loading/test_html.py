@@ -1,4 +1,4 @@
-"""HTML is read as Markdown: what a reader sees, with its headings."""
+"""The HTML loader makes Markdown of what a page shows, with the page's title and headings."""
 
 import pytest
 
@@ -7,9 +7,16 @@ from core.loading.html_to_markdown import MAX_DEPTH
 from core.loading.types import LoadedText
 from core.model.errors import EmptyContent, UnsupportedMediaType
 
+NOT_SHOWN = ("script", "style", "noscript", "template", "svg", "nav", "iframe", "canvas")
+NESTING = ("<div>", "<b>", "<blockquote>", "<ul><li>", "<table><tr><td>", "<span>")
+HOSTILE = [
+    *("<", "<a ", "<a/", "<!--", "<!", "</", "<?", "<![CDATA[", "<![if x]>", "<a x='", "&", "&#", "<script>"),
+    "<img alt=a>",
+]
 
-def load(html: str) -> LoadedText:
-    return HtmlLoader().load(html.encode(), None)
+
+def load(html: str, encoding: str = "utf-8", charset: str | None = None) -> LoadedText:
+    return HtmlLoader().load(html.encode(encoding), charset)
 
 
 def test_a_page_becomes_markdown_with_title_and_headings() -> None:
@@ -19,124 +26,89 @@ def test_a_page_becomes_markdown_with_title_and_headings() -> None:
     )
     assert loaded.title == "A & B"
     assert loaded.text == "# Top *level*\n\nSome **bold** [link](http://x.y).\n\n## Sub\n\nMore."
-    assert [(loaded.text[place:].split("\n")[0], level, title) for place, level, title in loaded.headings] == [
+    assert [(loaded.text[start:].split("\n")[0], level, title) for start, level, title in loaded.headings] == [
         ("# Top *level*", 1, "Top level"),
         ("## Sub", 2, "Sub"),
     ]
 
 
-def test_what_is_not_shown_and_navigation_are_left_out() -> None:
-    hidden = ["script", "style", "noscript", "template", "svg", "nav", "iframe", "canvas"]
-    html = "<p>seen</p>" + "".join(f"<{name}>gone</{name}>" for name in hidden) + "<!-- gone --><title>gone</title>"
-    assert load(html).text == "seen"
+SHOWN = {
+    "what is not shown is left out": (
+        "<p>seen</p>" + "".join(f"<{name}>gone</{name}>" for name in NOT_SHOWN) + "<!-- gone --><title>gone</title>",
+        "seen",
+    ),
+    "alternative text of an image": ("<p>a <img src='data:image/png;base64,AAAA' alt='red cat'> b</p>", "a red cat b"),
+    "no escapes": ("<p>snake_case and 2*3*4</p>", "snake_case and 2*3*4"),
+    "no end tags in lists": ("<ul><li>1<li>2<ul><li>deep</ul><li>3</ul>", "* 1\n* 2\n  + deep\n* 3"),
+    "no end tags of paragraphs": ("<p>one<p>two<h2>Sub</h2>", "one\n\ntwo\n\n## Sub"),
+    "no end tags in tables": ("<table><tr><th>k<th>v<tr><td>a<td>b</table>", "| k | v |\n| --- | --- |\n| a | b |"),
+    "tag without end is text": ("<p>1 < 2 and <a href='x", "1 < 2 and <a href='x"),
+    "comment without end is text": ("<p>seen <!-- never closed", "seen <!-- never closed"),
+}
 
 
-def test_of_an_image_its_alternative_text_remains() -> None:
-    assert load("<p>a <img src='data:image/png;base64,AAAA' alt='red cat'> b</p>").text == "a red cat b"
+@pytest.mark.parametrize(("html", "text"), SHOWN.values(), ids=SHOWN)
+def test_a_page_becomes_the_text_that_a_reader_sees(html: str, text: str) -> None:
+    assert load(html).text == text
 
 
-def test_text_has_no_escapes() -> None:
-    assert load("<p>snake_case and 2*3*4</p>").text == "snake_case and 2*3*4"
-
-
-def test_preformatted_text_keeps_its_lines_and_holds_no_heading() -> None:
+def test_preformatted_text_keeps_its_lines_and_contains_no_heading() -> None:
     loaded = load("<h1>T</h1><pre><code>def f():\n    # comment\n</code></pre>")
     assert "def f():\n    # comment\n" in loaded.text
     assert [heading.title for heading in loaded.headings] == ["T"]
 
 
-def test_end_tags_may_be_left_out() -> None:
-    assert load("<ul><li>one<li>two<ul><li>deep</ul><li>three</ul>").text == "* one\n* two\n  + deep\n* three"
-    assert load("<p>one<p>two<h2>Sub</h2>").text == "one\n\ntwo\n\n## Sub"
-    assert load("<table><tr><th>k<th>v<tr><td>a<td>b</table>").text == "| k | v |\n| --- | --- |\n| a | b |"
-
-
-def test_a_page_of_many_unclosed_paragraphs_is_not_deep() -> None:
-    assert load("<p>word" * 1000).text.split() == ["word"] * 1000
-
-
 @pytest.mark.parametrize(
-    ("head", "encoding"),
+    ("head", "encoding", "charset"),
     [
-        ('<meta charset="iso-8859-1">', "latin-1"),
-        ('<meta http-equiv="Content-Type" content="text/html; charset=windows-1252">', "cp1252"),
-        ('<meta charset="shift_jis">', "shift_jis"),
-        ('<?xml version="1.0" encoding="iso-8859-1"?>', "latin-1"),
-        ('<meta charset="utf-16">', "utf-8"),
-        ("", "utf-8"),
+        ('<meta charset="iso-8859-1">', "latin-1", None),
+        ('<meta http-equiv="Content-Type" content="text/html; charset=windows-1252">', "cp1252", None),
+        ('<meta charset="shift_jis">', "shift_jis", None),
+        ('<?xml version="1.0" encoding="iso-8859-1"?>', "latin-1", None),
+        ('<meta charset="utf-16">', "utf-8", None),
+        ("", "utf-8", None),
+        ('<meta charset="utf-8">', "latin-1", "iso-8859-1"),
     ],
 )
-def test_the_page_declares_its_encoding(head: str, encoding: str) -> None:
+def test_a_page_is_decoded_by_the_callers_charset_or_its_own(head: str, encoding: str, charset: str | None) -> None:
     words = "漢字" if encoding == "shift_jis" else "café"
-    assert HtmlLoader().load(f"{head}<p>{words}</p>".encode(encoding), None).text.endswith(words)
+    assert load(f"{head}<p>{words}</p>", encoding, charset).text.endswith(words)
 
 
-def test_the_callers_charset_outweighs_the_pages() -> None:
-    assert HtmlLoader().load('<meta charset="utf-8"><p>café</p>'.encode("latin-1"), "iso-8859-1").text == "café"
-
-
-def test_an_undeclared_encoding_is_refused() -> None:
+def test_a_page_in_an_undeclared_encoding_or_that_shows_nothing_is_refused() -> None:
     with pytest.raises(UnsupportedMediaType, match="declare its encoding"):
-        HtmlLoader().load("<p>café</p>".encode("latin-1"), None)
-
-
-def test_a_page_that_shows_nothing_is_empty() -> None:
+        load("<p>café</p>", "latin-1")
     with pytest.raises(EmptyContent):
         load("<script>only()</script><p> </p>")
 
 
-@pytest.mark.parametrize("tag", ["<div>", "<b>", "<blockquote>", "<ul><li>", "<table><tr><td>", "<span>"])
-def test_a_hundred_thousand_nested_tags_are_a_typed_error(tag: str) -> None:
+@pytest.mark.parametrize(("tags", "times"), [("<span>", MAX_DEPTH + 1), *((tags, 100_000) for tags in NESTING)])
+def test_a_page_that_is_nested_too_deep_is_refused(tags: str, times: int) -> None:
     with pytest.raises(UnsupportedMediaType, match="nested too deep"):
-        load("x" + tag * 100_000)
+        load("x" + tags * times)
+
+
+@pytest.mark.parametrize("end", ["", ">", "-->", "'>"])
+@pytest.mark.parametrize("piece", HOSTILE)
+def test_hostile_markup_is_loaded_or_refused_as_a_problem_of_the_content(piece: str, end: str) -> None:
+    try:
+        load("text " + piece * 5_000 + end)
+    except (UnsupportedMediaType, EmptyContent):
+        return
 
 
 @pytest.mark.parametrize(
-    "piece",
+    ("html", "words"),
     [
-        "<",
-        "<a ",
-        "<a/",
-        "<!--",
-        "<!",
-        "</",
-        "<?",
-        "<![CDATA[",
-        "<![if x]>",
-        "<a x='",
-        "&",
-        "&#",
-        "<script>",
-        "<img alt=a>",
+        pytest.param("<span>" * (MAX_DEPTH - 1) + "deep", ["deep"], id="the greatest depth"),
+        pytest.param("<p>word" * 1000, ["word"] * 1000, id="unclosed paragraphs are not nested"),
+        pytest.param("<ol>" + "<li>item" * 2000 + "</ol>", ["*", "item"] * 2000, id="a long list loses its numbers"),
+        *(pytest.param(f"<p>a{space * 50_000}b</p>", ["a", "b"], id=repr(space)) for space in (" ", "\n", "&#32;")),
     ],
 )
-def test_hostile_markup_loads_or_is_a_typed_error(piece: str) -> None:
-    for end in ("", ">", "-->", "'>"):
-        try:
-            load("text " + piece * 5_000 + end)
-        except (UnsupportedMediaType, EmptyContent):
-            continue
+def test_deep_long_and_spacious_pages_keep_their_words(html: str, words: list[str]) -> None:
+    assert load(html).text.split() == words
 
 
-def test_the_depth_that_is_allowed_is_read_and_more_is_not() -> None:
-    assert load("<span>" * (MAX_DEPTH - 1) + "deep").text == "deep"
-    with pytest.raises(UnsupportedMediaType):
-        load("<span>" * (MAX_DEPTH + 1) + "deep")
-
-
-def test_markup_that_never_ends_is_text() -> None:
-    assert load("<p>1 < 2 and <a href='x").text == "1 < 2 and <a href='x"
-    assert load("<p>seen <!-- never closed").text == "seen <!-- never closed"
-
-
-@pytest.mark.parametrize("space", [" ", "\n", "&#32;"])
-def test_long_runs_of_white_space_are_one(space: str) -> None:
-    assert load(f"<p>a{space * 50_000}b</p>").text.split() == ["a", "b"]
-
-
-def test_a_long_numbered_list_keeps_its_items() -> None:
-    assert load("<ol>" + "<li>item" * 2000 + "</ol>").text.count("item") == 2000
-
-
-def test_wide_cells_do_not_multiply() -> None:
+def test_cells_that_span_columns_do_not_multiply_the_text() -> None:
     assert len(load("<table><tr>" + "<td colspan=1000>a</td>" * 100 + "</table>").text) < 5000

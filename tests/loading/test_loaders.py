@@ -1,8 +1,12 @@
-"""The source type picks the loader."""
+"""A content's media type or file name decides which loader reads the content."""
+
+from collections.abc import Callable
 
 import pytest
 
-from core.loading.loaders import GENERIC_TYPES, Loaders
+from core.loading.loaders import GENERIC_TYPES, LOADERS, Loaders
+from core.loading.text import TextLoader
+from core.loading.types import Loader
 from core.model.errors import UnsupportedMediaType
 
 
@@ -21,20 +25,9 @@ from core.model.errors import UnsupportedMediaType
         ("application/xhtml+xml", "html", None),
     ],
 )
-def test_a_media_type_picks_its_loader_and_gives_its_charset(
-    source_type: str, loader: str, charset: str | None
-) -> None:
-    found, declared = Loaders().find(source_type)
-    assert (found.name, declared) == (loader, charset)
-
-
-@pytest.mark.parametrize(
-    "source_type", ["", "text", "text/", "text/*", "plain", "application/pdf", "image/png", "text/csv", "text/rtf"]
-)
-def test_a_type_without_a_loader_is_refused_with_a_list_of_those_there_are(source_type: str) -> None:
-    with pytest.raises(UnsupportedMediaType) as refused:
-        Loaders().find(source_type)
-    assert all(content_type in refused.value.detail for content_type in Loaders().content_types)
+def test_a_media_type_decides_loader_and_charset(source_type: str, loader: str, charset: str | None) -> None:
+    chosen, declared = Loaders().find(source_type)
+    assert (chosen.name, declared) == (loader, charset)
 
 
 @pytest.mark.parametrize(
@@ -46,37 +39,42 @@ def test_a_type_without_a_loader_is_refused_with_a_list_of_those_there_are(sourc
         ("page.xhtml", "application/xhtml+xml"),
     ],
 )
-def test_a_file_name_says_its_type(name: str, source_type: str) -> None:
+def test_the_suffix_of_a_file_name_decides_the_media_type(name: str, source_type: str) -> None:
     assert Loaders().guess(name) == source_type
 
 
-@pytest.mark.parametrize("name", ["", "noext", "a.md/b", "scan.pdf", "archive.md.gz"])
-def test_a_file_name_that_says_nothing_is_refused_with_a_list(name: str) -> None:
-    with pytest.raises(UnsupportedMediaType, match="text/markdown"):
-        Loaders().guess(name)
+Lookup = Callable[[Loaders, str], object]
+UNREAD_TYPES = ("text", "text/", "text/*", "plain", "application/pdf", "image/png", "text/csv", "text/rtf")
+UNREAD_NAMES = ("", "noext", "a.md/b", "scan.pdf", "archive.md.gz")
 
 
-def test_the_types_of_objects_that_nobody_declared_have_no_loader() -> None:
-    for generic in GENERIC_TYPES:
-        with pytest.raises(UnsupportedMediaType):
-            Loaders().find(generic)
+@pytest.mark.parametrize(
+    ("lookup", "name"),
+    [
+        *((Loaders.find, source_type) for source_type in (*sorted(GENERIC_TYPES), *UNREAD_TYPES)),
+        *((Loaders.guess, file_name) for file_name in UNREAD_NAMES),
+    ],
+)
+def test_an_unread_type_or_suffix_is_refused_with_a_list_of_read_types(lookup: Lookup, name: str) -> None:
+    with pytest.raises(UnsupportedMediaType) as refused:
+        lookup(Loaders(), name)
+    assert all(content_type in refused.value.detail for content_type in Loaders().content_types)
 
 
-def test_the_loaders_describe_what_they_read() -> None:
+def test_the_description_of_the_loaders_lists_the_media_types_that_they_read() -> None:
     component = Loaders().describe()
     assert component.configured
     assert {"text/plain", "text/markdown", "text/html"} <= set(component.content_types)
 
 
-def test_the_text_loader_drops_the_byte_order_mark_and_nothing_else() -> None:
-    loader, charset = Loaders().find("text/plain")
-    loaded = loader.load(b"\xef\xbb\xbf# no heading\r\n\r\n", charset)
+def test_the_text_loader_removes_the_byte_order_mark_and_nothing_else() -> None:
+    loaded = TextLoader().load(b"\xef\xbb\xbf# no heading\r\n\r\n", None)
     assert (loaded.text, loaded.headings, loaded.title, loaded.attributes) == ("# no heading\r\n\r\n", (), "", {})
 
 
-@pytest.mark.parametrize("source_type", ["text/plain", "text/markdown", "text/html"])
-def test_each_loader_checks_without_loading(source_type: str) -> None:
-    loader, charset = Loaders().find(source_type)
-    loader.check(b"fine", charset)
+@pytest.mark.parametrize("loader", LOADERS, ids=lambda loader: loader.name)
+def test_every_loader_refuses_content_that_it_cannot_decode_before_it_loads(loader: Loader) -> None:
+    loader.check(b"fine", None)
     with pytest.raises(UnsupportedMediaType):
-        loader.check(b"\xff\xff\0", charset)
+        loader.check(b"\xff\xff\0", None)
+    assert all(media_type in loader.media_types for media_type in loader.suffixes.values())

@@ -721,8 +721,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "citations: pages start after form feeds",
         "core.loading.pages:page_at",
-        "bisect_right(pages, place)",
-        "bisect_right(pages, place - 1)",
+        "bisect_right(pages, offset)",
+        "bisect_right(pages, offset - 1)",
         (cited,),
     ),
     # ready means retrievable

@@ -7,7 +7,7 @@ import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.loading.markdown import find_headings
+from core.loading.headings import find_headings
 from core.loading.types import LoadedText
 from core.model.chunk import MAX_CHUNK_BYTES
 from core.model.errors import InvalidArgument
