@@ -18,7 +18,6 @@ from tests.benchmarks.retrieve import TOP_K, Client, questions
 from tests.benchmarks.workbench import Workbench, embedder_of, workbench
 from tests.support.command import finish, parser, progress
 from tests.support.gateway import served
-from tests.support.reranker import WordOverlapReranker
 
 QUESTIONS = 100
 WARM_UP = 10
@@ -36,7 +35,6 @@ def main() -> None:
     given = options.parse_args()
     draw = random.Random(given.seed)
     with workbench(embedder_of("hashed"), given.vectors) as bench:
-        bench.parts.reranker = WordOverlapReranker(bench.parts.clock)
         collection = bench.collection("benchmark")
         chunks = sum(result.chunk_count for result in bench.fill(collection, given.chunks))
         with served(bench.engine):

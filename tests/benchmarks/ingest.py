@@ -8,6 +8,7 @@ from typing import Any
 from core.loading.types import LoadedText
 from core.model.collection import Collection, NewCollection
 from core.model.query import RetrieveQuery
+from core.splitting.splitters import Splitters
 from core.splitting.types import Span
 from tests.benchmarks.texts import Text, readmes
 from tests.benchmarks.workbench import TENANT, Workbench, embedder_of, workbench
@@ -70,8 +71,8 @@ def units(bench: Workbench) -> dict[str, Any]:
 
 def _of_ten_chunks(bench: Workbench, collection: Collection) -> list[Text]:
     """Two texts of ten chunks under one key."""
-    counter = next(iter(bench.parts.embedders.values())).counter
-    splitter = bench.parts.splitters.find(collection.chunk_strategy)
+    counter = bench.embedder.counter
+    splitter = Splitters().find(collection.chunk_strategy)
 
     def spans(text: str) -> list[Span]:
         return splitter.split(LoadedText(text=text), collection.chunk_size, collection.chunk_overlap, counter)

@@ -27,7 +27,6 @@ from tests.benchmarks.texts import readmes
 from tests.benchmarks.workbench import TENANT, Workbench, embedder_of, workbench
 from tests.support.command import finish, parser, progress
 from tests.support.gateway import Api, served
-from tests.support.reranker import WordOverlapReranker
 
 TOP_K = 10
 QUESTIONS = 200
@@ -103,7 +102,7 @@ class Client:
         self._collection = collection
         self._strategy = strategy
         self._api = Api()
-        self._embedder = bench.parts.embedder(collection.embedding_model)
+        self._embedder = bench.embedder
 
     def ask(self, question: str, path: str = "/v1/retrieve", top_k: int = TOP_K) -> None:
         """One question to the handler."""
@@ -143,7 +142,6 @@ def main() -> None:
     draw = random.Random(given.seed)
     embedder = embedder_of("hashed")
     with workbench(embedder, given.vectors) as bench:
-        bench.parts.reranker = WordOverlapReranker(bench.parts.clock)
         collection = bench.collection("benchmark")
         chunks = sum(result.chunk_count for result in bench.fill(collection, given.chunks))
         client = Client(bench, collection, given.strategy)

@@ -125,7 +125,7 @@ def ingest(bench: Workbench, owner: Owner, numbers: Iterable[int]) -> None:
     """One document, of a chunk for each vector."""
     texts = [text_of("chunk", number) for number in numbers]
     given = IngestInput(collection_id=owner.collection.id, content="\n\n".join(texts).encode())
-    result = bench.engine.ingest.ingest(owner.tenant, given, bench.parts.clock.monotonic() + SECONDS_AN_INGEST)
+    result = bench.engine.ingest.ingest(owner.tenant, given, bench.engine.clock.monotonic() + SECONDS_AN_INGEST)
     assert result.chunk_count == len(texts), "every text is a chunk"
 
 

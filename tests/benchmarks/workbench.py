@@ -16,7 +16,6 @@ from core.engine import Engine
 from core.model.collection import Collection, NewCollection
 from core.model.ingest import IngestInput, IngestResult
 from core.model.tenant import Tenant
-from core.parts import Parts
 from core.settings import Settings
 from core.vectors.embedded import EmbeddedVectorStore
 from core.vectors.opensearch.client import Client, connect
@@ -32,7 +31,8 @@ from tests.benchmarks.units import Meter
 from tests.support.command import progress
 from tests.support.double import ministack_process
 from tests.support.embedder import HashedEmbedder
-from tests.support.engines import TABLE, parts_on
+from tests.support.engines import TABLE, make_engine
+from tests.support.reranker import WordOverlapReranker
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
@@ -52,13 +52,14 @@ class Workbench:
     """An engine and its probes.
 
     Attributes:
+        embedder: the engine's, with its probe.
         client: the engine's.
         plain: another client, which nothing counts.
         opensearch: the connection of the vector store, where that is OpenSearch, and the server's URL.
     """
 
     engine: Engine
-    parts: Parts
+    embedder: Embedder
     probe: Probe
     vectors: ProbedVectors
     client: "DynamoDBClient"
@@ -77,7 +78,7 @@ class Workbench:
             source_key=text.key,
             source_type=text.media_type,
         )
-        return self.engine.ingest.ingest(TENANT, given, self.parts.clock.monotonic() + SECONDS_AN_INGEST)
+        return self.engine.ingest.ingest(TENANT, given, self.engine.clock.monotonic() + SECONDS_AN_INGEST)
 
     def metered(self, step: Callable[[], T]) -> tuple[T, dict[str, Any]]:
         """What a step answers, and what DynamoDB would charge for it."""
@@ -137,8 +138,9 @@ def workbench(
         probed = ProbedVectors(store, probe)
         stage: Embedder = ProbedEmbedder(embedder, probe)
         settings = Settings(table=TABLE, embedder="none", vectors="none")
-        parts = parts_on(client, cast(VectorStore, probed), stage, clock, settings)
-        yield Workbench(Engine(parts), parts, probe, probed, client, plain, opensearch)
+        reranker = WordOverlapReranker(clock)
+        engine = make_engine(client, cast(VectorStore, probed), [stage], clock, settings, reranker=reranker)
+        yield Workbench(engine, stage, probe, probed, client, plain, opensearch)
 
 
 def opensearch_store(transport: Any, index: IndexEngine, clock: Clock) -> OpenSearchVectorStore:

@@ -75,7 +75,7 @@ def new_head(rows: World, collection: Collection, key: str | None, number: int, 
 
 
 def source_of(rows: World, collection: Collection, key: str = "a.md") -> Source:
-    found = rows.parts.documents.source(ACME, collection.id, source_id(key))
+    found = rows.stores.documents.source(ACME, collection.id, source_id(key))
     return found or Source(key=key, collection_id=collection.id)
 
 
@@ -83,31 +83,31 @@ def begin(rows: World, collection: Collection, key: str = "a.md", content: str =
     """A version of a source that has begun."""
     read = source_of(rows, collection, key)
     head, info = new_head(rows, collection, key, read.next_number, content)
-    rows.parts.transitions.begin_keyed(head, info, read, next_version(read, content, head.document_id))
+    rows.stores.transitions.begin_keyed(head, info, read, next_version(read, content, head.document_id))
     return Begun(head, info, source_of(rows, collection, key))
 
 
 def make_ready(rows: World, collection: Collection, key: str = "a.md", content: str = "one", chunks: int = 3) -> Begun:
     begun = begin(rows, collection, key, content)
-    rows.parts.transitions.heartbeat(begun.head, reserve=chunks)
-    rows.parts.transitions.swap(begun.head, chunk_count=chunks, info=None, read=begun.source)
+    rows.stores.transitions.heartbeat(begun.head, reserve=chunks)
+    rows.stores.transitions.swap(begun.head, chunk_count=chunks, info=None, read=begun.source)
     return Begun(head_of(rows, begun), begun.info, source_of(rows, collection, key))
 
 
 def head_of(rows: World, begun: Begun) -> Head:
-    head = rows.parts.documents.head(ACME, begun.head.document_id)
+    head = rows.stores.documents.head(ACME, begun.head.document_id)
     assert head is not None, "the document has a row"
     return head
 
 
 def counts(rows: World, collection: Collection) -> Counts:
-    return rows.parts.collections.counts(ACME, [collection.id])[collection.id]
+    return rows.stores.collections.counts(ACME, [collection.id])[collection.id]
 
 
 def candidates(rows: World, **later: float) -> list[Candidate]:
     """Documents and marks that a sweep would take after some time."""
     moment = rows.clock.now() + timedelta(**later)
-    found = rows.parts.candidates.oldest(moment, moment, NO_LIMIT, frozenset())
+    found = rows.stores.candidates.oldest(moment, moment, NO_LIMIT, frozenset())
     return [one for one in found if "#D#" in one.key.pk]
 
 
@@ -120,27 +120,27 @@ def nothing_is_written(rows: World, before: list[dict[str, Any]]) -> None:
 
 def test_a_row_is_read_as_it_was_written_and_absent_values_are_left_out(rows: World) -> None:
     values = {"text": "ü", "empty": "", "number": -7, "flag": False, "list": [1, {"a": "b"}], "map": {"n": {"x": 0}}}
-    rows.parts.table.write(Action(Key("P", "S"), put={**values, "none": None}))
-    assert rows.parts.table.get(Key("P", "S")) == {"pk": "P", "sk": "S", **values}
-    assert rows.parts.table.get(Key("P", "other")) is None
+    rows.stores.table.write(Action(Key("P", "S"), put={**values, "none": None}))
+    assert rows.stores.table.get(Key("P", "S")) == {"pk": "P", "sk": "S", **values}
+    assert rows.stores.table.get(Key("P", "other")) is None
 
 
 def test_any_number_of_rows_is_written_read_and_deleted_in_batches(rows: World) -> None:
     keys = [Key(f"P{number % 3}", f"S{number:03}") for number in range(120)]
-    rows.parts.table.batch_write(puts=[{**key._asdict(), "n": place} for place, key in enumerate(keys)])
-    found = rows.parts.table.batch_get([*keys, *keys[:5], Key("P", "missing")])
+    rows.stores.table.batch_write(puts=[{**key._asdict(), "n": place} for place, key in enumerate(keys)])
+    found = rows.stores.table.batch_get([*keys, *keys[:5], Key("P", "missing")])
     assert {key: item["n"] for key, item in found.items()} == {key: place for place, key in enumerate(keys)}
-    rows.parts.table.batch_write(deletes=[*keys, Key("P", "missing")])
-    assert rows.parts.table.batch_get(keys) == {}
+    rows.stores.table.batch_write(deletes=[*keys, Key("P", "missing")])
+    assert rows.stores.table.batch_get(keys) == {}
 
 
 def test_a_query_answers_a_prefix_in_order_from_a_key_on_either_way_up_to_a_limit(rows: World) -> None:
     names = ["A#1", "B#1", "B#2", "B#3", "C#1"]
-    rows.parts.table.batch_write(puts=[{"pk": "P", "sk": name} for name in [*reversed(names)]])
-    rows.parts.table.batch_write(puts=[{"pk": "other", "sk": "B#9"}])
+    rows.stores.table.batch_write(puts=[{"pk": "P", "sk": name} for name in [*reversed(names)]])
+    rows.stores.table.batch_write(puts=[{"pk": "other", "sk": "B#9"}])
 
     def found(**options: Any) -> list[str]:
-        return [row["sk"] for row in rows.parts.table.query("P", **options)]
+        return [row["sk"] for row in rows.stores.table.query("P", **options)]
 
     assert found() == names
     assert found(prefix="B#") == names[1:4]
@@ -152,35 +152,35 @@ def test_a_query_answers_a_prefix_in_order_from_a_key_on_either_way_up_to_a_limi
 
 def test_a_query_goes_on_past_a_page_of_one_megabyte(rows: World) -> None:
     for number in range(5):
-        rows.parts.table.batch_write(puts=[{"pk": "P", "sk": f"S{number}", "text": "x" * 300_000}])
-    assert [row["sk"] for row in rows.parts.table.query("P")] == [f"S{number}" for number in range(5)]
+        rows.stores.table.batch_write(puts=[{"pk": "P", "sk": f"S{number}", "text": "x" * 300_000}])
+    assert [row["sk"] for row in rows.stores.table.query("P")] == [f"S{number}" for number in range(5)]
 
 
 def test_an_index_answers_keys_alone_of_the_rows_that_are_in_it(rows: World) -> None:
-    rows.parts.table.batch_write(
+    rows.stores.table.batch_write(
         puts=[{"pk": f"P{number}", "sk": "S", "text": "x", **table.listing("L", f"{number}")} for number in (2, 0, 1)]
     )
-    rows.parts.table.batch_write(puts=[{"pk": "P3", "sk": "S"}])
-    found = list(rows.parts.table.query_index("listing", "L"))
+    rows.stores.table.batch_write(puts=[{"pk": "P3", "sk": "S"}])
+    found = list(rows.stores.table.query_index("listing", "L"))
     assert found == [{"pk": f"P{n}", "sk": "S", "listing_pk": "L", "listing_sk": f"{n}"} for n in range(3)]
-    assert list(rows.parts.table.query_index("listing", "L", after=found[0])) == found[1:]
-    assert list(rows.parts.table.query_index("listing", "L", between=("1", "2"), descending=True)) == found[:0:-1]
+    assert list(rows.stores.table.query_index("listing", "L", after=found[0])) == found[1:]
+    assert list(rows.stores.table.query_index("listing", "L", between=("1", "2"), descending=True)) == found[:0:-1]
 
 
 def test_a_failed_condition_is_told_apart_and_stops_every_write_of_its_transaction(rows: World) -> None:
-    rows.parts.table.write(Action(Key("P", "A"), put={"n": 1}))
+    rows.stores.table.write(Action(Key("P", "A"), put={"n": 1}))
     before = rows.rows()
     wrong = Action(Key("P", "A"), update="SET n = :n", condition="n = :other", values={"n": 2, "other": 5})
     with pytest.raises(ConditionFailed):
-        rows.parts.table.write(wrong)
+        rows.stores.table.write(wrong)
     with pytest.raises(ConditionFailed):
-        rows.parts.table.transact([Action(Key("P", "B"), put={"n": 1}), wrong, Action(Key("P", "C"), delete=True)])
+        rows.stores.table.transact([Action(Key("P", "B"), put={"n": 1}), wrong, Action(Key("P", "C"), delete=True)])
     nothing_is_written(rows, before)
 
 
 def test_a_transaction_puts_updates_deletes_and_checks_at_once(rows: World) -> None:
-    rows.parts.table.batch_write(puts=[{"pk": "P", "sk": name, "n": 1} for name in "ABC"])
-    rows.parts.table.transact(
+    rows.stores.table.batch_write(puts=[{"pk": "P", "sk": name, "n": 1} for name in "ABC"])
+    rows.stores.table.transact(
         [
             Action(Key("P", "A"), update="ADD n :one REMOVE absent", values={"one": 1}),
             Action(Key("P", "B"), delete=True),
@@ -188,7 +188,7 @@ def test_a_transaction_puts_updates_deletes_and_checks_at_once(rows: World) -> N
             Action(Key("P", "D"), put={"n": 4}, condition="attribute_not_exists(pk)"),
         ]
     )
-    found = {row["sk"]: row["n"] for row in rows.parts.table.query("P")}
+    found = {row["sk"]: row["n"] for row in rows.stores.table.query("P")}
     assert found == {"A": 2, "C": 1, "D": 4}
 
 
@@ -199,13 +199,13 @@ def test_a_begun_version_is_a_document_in_progress_counted_listed_and_watched(
     rows: World, collection: Collection
 ) -> None:
     begun = begin(rows, collection)
-    assert rows.parts.documents.rows(ACME, [begun.head.document_id]) == [(begun.head, begun.info)]
+    assert rows.stores.documents.rows(ACME, [begun.head.document_id]) == [(begun.head, begun.info)]
     assert begun.source.work["one"].document_id == begun.head.document_id
     assert (begun.source.revision, begun.source.next_number) == (1, 2)
     assert counts(rows, collection) == Counts(working=1, rows=1)
-    assert list(rows.parts.documents.listed(ACME, collection.id)) == [begun.head.document_id]
-    assert list(rows.parts.documents.listed(ACME, None)) == [begun.head.document_id]
-    assert rows.parts.documents.versions(ACME, collection.id, source_id("a.md")) == [begun.head.document_id]
+    assert list(rows.stores.documents.listed(ACME, collection.id)) == [begun.head.document_id]
+    assert list(rows.stores.documents.listed(ACME, None)) == [begun.head.document_id]
+    assert rows.stores.documents.versions(ACME, collection.id, source_id("a.md")) == [begun.head.document_id]
     assert [one.key.sk for one in candidates(rows, minutes=5)] == ["HEAD"]
 
 
@@ -217,7 +217,7 @@ def test_of_two_begins_of_a_source_as_one_read_it_the_second_writes_nothing(
     before = rows.rows()
     head, info = new_head(rows, collection, "a.md", 1, "two")
     with pytest.raises(ConditionFailed):
-        rows.parts.transitions.begin_keyed(head, info, read, next_version(read, "two", head.document_id))
+        rows.stores.transitions.begin_keyed(head, info, read, next_version(read, "two", head.document_id))
     nothing_is_written(rows, before)
 
 
@@ -225,25 +225,25 @@ def test_unkeyed_content_is_held_by_one_document_and_taken_over_from_the_one_tha
     rows: World, collection: Collection
 ) -> None:
     first, info = new_head(rows, collection, None, 0, "one")
-    rows.parts.transitions.begin_unkeyed(first, info, holder=None)
-    assert rows.parts.documents.content_holder_of(first) == first.document_id
+    rows.stores.transitions.begin_unkeyed(first, info, holder=None)
+    assert rows.stores.documents.content_holder_of(first) == first.document_id
     second, info = new_head(rows, collection, None, 0, "one")
     before = rows.rows()
     with pytest.raises(ConditionFailed):
-        rows.parts.transitions.begin_unkeyed(second, info, holder=None)
+        rows.stores.transitions.begin_unkeyed(second, info, holder=None)
     nothing_is_written(rows, before)
-    rows.parts.transitions.begin_unkeyed(second, info, holder=first.document_id)
-    assert rows.parts.documents.content_holder_of(second) == second.document_id
+    rows.stores.transitions.begin_unkeyed(second, info, holder=first.document_id)
+    assert rows.stores.documents.content_holder_of(second) == second.document_id
 
 
 def test_nothing_begins_and_nothing_turns_ready_behind_a_closed_gate(rows: World, collection: Collection) -> None:
     begun = begin(rows, collection)
-    rows.parts.collections.close_gates(ACME, collection.id)
+    rows.stores.collections.close_gates(ACME, collection.id)
     before = rows.rows()
     with pytest.raises(ConditionFailed):
         begin(rows, collection, "b.md")
     with pytest.raises(ConditionFailed):
-        rows.parts.transitions.swap(begun.head, chunk_count=1, info=None, read=begun.source)
+        rows.stores.transitions.swap(begun.head, chunk_count=1, info=None, read=begun.source)
     nothing_is_written(rows, before)
 
 
@@ -255,7 +255,7 @@ def test_a_heartbeat_makes_the_document_processing_and_records_what_is_about_to_
 ) -> None:
     begun = begin(rows, collection)
     rows.clock.advance(60)
-    rows.parts.transitions.heartbeat(begun.head, reserve=12)
+    rows.stores.transitions.heartbeat(begun.head, reserve=12)
     head = head_of(rows, begun)
     assert (head.state, head.reserved, head.heartbeat) == (DocumentState.PROCESSING, {"1": 12}, rows.clock.now())
 
@@ -266,35 +266,35 @@ def test_a_heartbeat_of_another_attempt_or_of_no_document_writes_nothing(rows: W
     missing, _ = new_head(rows, collection, None, 0, "one")
     for head in (begun.head.model_copy(update={"attempt": 2}), missing):
         with pytest.raises(ConditionFailed):
-            rows.parts.transitions.heartbeat(head)
+            rows.stores.transitions.heartbeat(head)
     nothing_is_written(rows, before)
 
 
 def test_a_stalled_document_is_claimed_and_the_old_attempt_leaves_a_mark(rows: World, collection: Collection) -> None:
     begun = begin(rows, collection)
-    rows.parts.transitions.heartbeat(begun.head, reserve=7)
+    rows.stores.transitions.heartbeat(begun.head, reserve=7)
     cutoff = rows.clock.now()
     rows.clock.advance(3600)
-    claimed = rows.parts.transitions.claim(head_of(rows, begun), "writer-2", cutoff)
+    claimed = rows.stores.transitions.claim(head_of(rows, begun), "writer-2", cutoff)
     head = head_of(rows, begun)
     assert (head.attempt, head.writer, head.heartbeat) == (2, "writer-2", rows.clock.now())
     assert claimed.attempt == 2
-    mark = rows.parts.documents.mark(table.gone(ACME, head.document_id, 1))
+    mark = rows.stores.documents.mark(table.gone(ACME, head.document_id, 1))
     assert mark is not None
     assert mark.reserved == {"1": 7}
-    assert rows.parts.documents.gone(ACME, head.document_id)
+    assert rows.stores.documents.gone(ACME, head.document_id)
 
 
 def test_a_living_document_or_one_that_has_reserved_more_since_is_not_claimed(
     rows: World, collection: Collection
 ) -> None:
     begun = begin(rows, collection)
-    rows.parts.transitions.heartbeat(begun.head, reserve=7)
+    rows.stores.transitions.heartbeat(begun.head, reserve=7)
     before = rows.rows()
     with pytest.raises(ConditionFailed):
-        rows.parts.transitions.claim(head_of(rows, begun), "writer-2", rows.clock.now() - timedelta(seconds=1))
+        rows.stores.transitions.claim(head_of(rows, begun), "writer-2", rows.clock.now() - timedelta(seconds=1))
     with pytest.raises(ConditionFailed):
-        rows.parts.transitions.claim(begun.head, "writer-2", rows.clock.now())
+        rows.stores.transitions.claim(begun.head, "writer-2", rows.clock.now())
     nothing_is_written(rows, before)
 
 
@@ -304,8 +304,8 @@ def test_a_living_document_or_one_that_has_reserved_more_since_is_not_claimed(
 def test_a_swap_makes_the_version_current_and_counts_it(rows: World, collection: Collection) -> None:
     begun = begin(rows, collection)
     learnt = begun.info.model_copy(update={"title": "A title", "attributes": {"year": 2026}})
-    rows.parts.transitions.swap(begun.head, chunk_count=3, info=learnt, read=begun.source)
-    [(head, info)] = rows.parts.documents.rows(ACME, [begun.head.document_id])
+    rows.stores.transitions.swap(begun.head, chunk_count=3, info=learnt, read=begun.source)
+    [(head, info)] = rows.stores.documents.rows(ACME, [begun.head.document_id])
     assert (head.state, head.chunk_count, info) == (DocumentState.READY, 3, learnt)
     source = source_of(rows, collection)
     assert source.current is not None
@@ -333,7 +333,7 @@ def test_a_swap_under_another_attempt_or_number_writes_nothing(
     begun = begin(rows, collection)
     before = rows.rows()
     with pytest.raises(ConditionFailed):
-        rows.parts.transitions.swap(begun.head.model_copy(update=change), chunk_count=1, info=None, read=begun.source)
+        rows.stores.transitions.swap(begun.head.model_copy(update=change), chunk_count=1, info=None, read=begun.source)
     nothing_is_written(rows, before)
 
 
@@ -344,7 +344,7 @@ def test_a_swap_of_a_source_that_has_changed_since_it_was_read_writes_nothing(
     make_ready(rows, collection, content="two")
     before = rows.rows()
     with pytest.raises(ConditionFailed):
-        rows.parts.transitions.swap(first.head, chunk_count=1, info=None, read=first.source)
+        rows.stores.transitions.swap(first.head, chunk_count=1, info=None, read=first.source)
     nothing_is_written(rows, before)
 
 
@@ -352,13 +352,13 @@ def test_a_failed_document_says_why_leaves_its_sources_work_and_is_due_after_a_w
     rows: World, collection: Collection
 ) -> None:
     begun = begin(rows, collection)
-    released = rows.parts.transitions.release(begun.head, begun.source, None)
-    rows.parts.transitions.fail(begun.head, FAILURE, cutoff=None, settled=released)
+    released = rows.stores.transitions.release(begun.head, begun.source, None)
+    rows.stores.transitions.fail(begun.head, FAILURE, cutoff=None, settled=released)
     head = head_of(rows, begun)
     assert (head.state, head.error) == (DocumentState.FAILED, FAILURE)
     assert source_of(rows, collection).work == {}
     assert counts(rows, collection) == Counts(rows=1)
-    life = rows.parts.writer_life
+    life = timedelta(seconds=rows.engine.settings.writer_life_s)
     assert candidates(rows) == []
     assert len(candidates(rows, seconds=life.total_seconds())) == 1
 
@@ -368,13 +368,13 @@ def test_a_document_with_a_heartbeat_since_the_cutoff_is_not_failed(rows: World,
     before = rows.rows()
     cutoff = rows.clock.now() - timedelta(seconds=1)
     with pytest.raises(ConditionFailed):
-        rows.parts.transitions.fail(begun.head, FAILURE, cutoff=cutoff, settled=[])
+        rows.stores.transitions.fail(begun.head, FAILURE, cutoff=cutoff, settled=[])
     nothing_is_written(rows, before)
 
 
 def test_an_overtaken_version_is_superseded_and_no_longer_working(rows: World, collection: Collection) -> None:
     begun = begin(rows, collection)
-    rows.parts.transitions.overtaken(begun.head)
+    rows.stores.transitions.overtaken(begun.head)
     assert head_of(rows, begun).state == DocumentState.SUPERSEDED
     assert counts(rows, collection) == Counts(rows=1)
 
@@ -382,8 +382,8 @@ def test_an_overtaken_version_is_superseded_and_no_longer_working(rows: World, c
 def test_a_document_takes_a_new_number_with_its_source(rows: World, collection: Collection) -> None:
     begun = begin(rows, collection)
     source = begun.source.model_copy(update={"next_number": 3})
-    rows.parts.transitions.renumber(begun.head, 2, "0a", begun.source, source)
-    [(head, info)] = rows.parts.documents.rows(ACME, [begun.head.document_id])
+    rows.stores.transitions.renumber(begun.head, 2, "0a", begun.source, source)
+    [(head, info)] = rows.stores.documents.rows(ACME, [begun.head.document_id])
     assert (head.number, info.source_version, source_of(rows, collection).next_number) == (2, "0a", 3)
 
 
@@ -393,18 +393,18 @@ def test_a_document_takes_a_new_number_with_its_source(rows: World, collection: 
 def test_a_removed_source_serves_nothing_and_its_row_goes_by_itself_later(rows: World, collection: Collection) -> None:
     ready = make_ready(rows, collection)
     empty = ready.source.model_copy(update={"current": None, "current_number": 2, "next_number": 3, "work": {}})
-    rows.parts.transitions.remove_source(ACME, ready.source, empty)
+    rows.stores.transitions.remove_source(ACME, ready.source, empty)
     assert head_of(rows, ready).state == DocumentState.SUPERSEDED
     assert source_of(rows, collection).current is None
     assert counts(rows, collection) == Counts(rows=1)
-    item = rows.parts.table.get(table.source(ACME, collection.id, source_id("a.md")))
+    item = rows.stores.table.get(table.source(ACME, collection.id, source_id("a.md")))
     assert item is not None
     assert item["expires_at"] == int((rows.clock.now() + timedelta(days=30)).timestamp())
 
 
 def test_the_delete_of_one_document_empties_the_source_that_serves_it(rows: World, collection: Collection) -> None:
     ready = make_ready(rows, collection)
-    rows.parts.transitions.retire(ready.head, rows.parts.transitions.forget(ready.head, ready.source))
+    rows.stores.transitions.retire(ready.head, rows.stores.transitions.forget(ready.head, ready.source))
     assert head_of(rows, ready).state == DocumentState.SUPERSEDED
     assert source_of(rows, collection).current is None
     assert counts(rows, collection) == Counts(rows=1)
@@ -414,26 +414,26 @@ def test_a_removed_document_leaves_nothing_but_a_mark_that_names_what_it_may_hav
     rows: World, collection: Collection
 ) -> None:
     begun = begin(rows, collection)
-    rows.parts.transitions.heartbeat(begun.head, reserve=4)
+    rows.stores.transitions.heartbeat(begun.head, reserve=4)
     head = head_of(rows, begun)
-    rows.parts.transitions.remove(head)
-    assert rows.parts.documents.rows(ACME, [head.document_id]) == []
-    assert rows.parts.documents.versions(ACME, collection.id, source_id("a.md")) == []
+    rows.stores.transitions.remove(head)
+    assert rows.stores.documents.rows(ACME, [head.document_id]) == []
+    assert rows.stores.documents.versions(ACME, collection.id, source_id("a.md")) == []
     assert counts(rows, collection) == Counts()
     key = table.gone(ACME, head.document_id)
-    mark = rows.parts.documents.mark(key)
+    mark = rows.stores.documents.mark(key)
     assert mark is not None
     assert mark.chunk_ids() == [ChunkId.of(head.document_id, 1, index) for index in range(4)]
-    rows.parts.documents.remove_mark(key)
-    assert not rows.parts.documents.gone(ACME, head.document_id)
+    rows.stores.documents.remove_mark(key)
+    assert not rows.stores.documents.gone(ACME, head.document_id)
 
 
 def test_a_document_that_has_changed_since_it_was_read_is_not_removed(rows: World, collection: Collection) -> None:
     begun = begin(rows, collection)
-    rows.parts.transitions.heartbeat(begun.head, reserve=4)
+    rows.stores.transitions.heartbeat(begun.head, reserve=4)
     before = rows.rows()
     with pytest.raises(ConditionFailed):
-        rows.parts.transitions.remove(begun.head)
+        rows.stores.transitions.remove(begun.head)
     nothing_is_written(rows, before)
 
 
@@ -450,35 +450,35 @@ def test_candidates_come_oldest_first_from_every_shard_and_tenant_up_to_a_limit(
     keys = [table.head(ACME, head.document_id) for head in begun]
     assert [one.key for one in candidates(rows)] == keys
     now = rows.clock.now()
-    found = rows.parts.candidates.oldest(now, now, 5, frozenset(keys[:2]))
+    found = rows.stores.candidates.oldest(now, now, 5, frozenset(keys[:2]))
     assert [one.key for one in found] == keys[2:7]
     early = begun[3].heartbeat
-    assert [one.key for one in rows.parts.candidates.oldest(early, early, NO_LIMIT, frozenset())][-1] == keys[3]
+    assert [one.key for one in rows.stores.candidates.oldest(early, early, NO_LIMIT, frozenset())][-1] == keys[3]
 
 
 def test_a_postponed_candidate_is_due_later_unless_it_has_changed_since(rows: World, collection: Collection) -> None:
     begun = begin(rows, collection)
     [candidate] = candidates(rows, minutes=5)
     later = rows.clock.now() + timedelta(hours=1)
-    rows.parts.candidates.postpone(candidate, later)
+    rows.stores.candidates.postpone(candidate, later)
     assert candidates(rows, minutes=59) == []
     [postponed] = candidates(rows, hours=1)
     assert postponed.due == table.due_at(later)
-    rows.parts.transitions.heartbeat(begun.head)
+    rows.stores.transitions.heartbeat(begun.head)
     before = rows.rows()
-    rows.parts.candidates.postpone(postponed, later + timedelta(hours=1))
+    rows.stores.candidates.postpone(postponed, later + timedelta(hours=1))
     nothing_is_written(rows, before)
 
 
 def test_a_candidate_leaves_the_index_once_it_is_due_for_good(rows: World, collection: Collection) -> None:
     begun = begin(rows, collection)
-    rows.parts.transitions.fail(begun.head, FAILURE, cutoff=None, settled=[])
+    rows.stores.transitions.fail(begun.head, FAILURE, cutoff=None, settled=[])
     [early] = candidates(rows, days=1)
-    assert not rows.parts.candidates.remove(early, rows.clock.now())
-    rows.clock.advance(rows.parts.writer_life.total_seconds())
-    assert rows.parts.candidates.remove(early, rows.clock.now())
+    assert not rows.stores.candidates.remove(early, rows.clock.now())
+    rows.clock.advance(rows.engine.settings.writer_life_s)
+    assert rows.stores.candidates.remove(early, rows.clock.now())
     assert candidates(rows, days=1) == []
-    assert not rows.parts.candidates.remove(early, rows.clock.now()), "it has left already"
+    assert not rows.stores.candidates.remove(early, rows.clock.now()), "it has left already"
 
 
 # -- collections -----------------------------------------------------------------------------------
@@ -488,15 +488,15 @@ def test_a_name_belongs_to_one_collection_of_a_tenant_until_it_is_given_up(rows:
     with pytest.raises(CollectionAlreadyExists):
         rows.collection("notes")
     assert rows.collection("notes", GLOBEX).id != collection.id
-    row = rows.parts.collections.get(ACME, collection.id)
+    row = rows.stores.collections.get(ACME, collection.id)
     assert row is not None
     rows.clock.advance(1)
     renamed = row.model_copy(update={"name": "letters", "updated_at": rows.clock.now()})
-    rows.parts.collections.update(row, renamed)
-    assert rows.parts.collections.id_of(ACME, "letters") == collection.id
-    assert rows.parts.collections.id_of(ACME, "notes") is None
+    rows.stores.collections.update(row, renamed)
+    assert rows.stores.collections.id_of(ACME, "letters") == collection.id
+    assert rows.stores.collections.id_of(ACME, "notes") is None
     with pytest.raises(ConditionFailed):
-        rows.parts.collections.update(row, row.model_copy(update={"description": "late"}))
+        rows.stores.collections.update(row, row.model_copy(update={"description": "late"}))
 
 
 def test_collections_of_a_tenant_are_listed_by_time_from_one_on_either_way(rows: World) -> None:
@@ -507,7 +507,7 @@ def test_collections_of_a_tenant_are_listed_by_time_from_one_on_either_way(rows:
     rows.collection("theirs", GLOBEX)
 
     def found(**options: Any) -> list[CollectionId]:
-        return [row.id for row in rows.parts.collections.all(ACME, **options)]
+        return [row.id for row in rows.stores.collections.all(ACME, **options)]
 
     assert found() == made
     assert found(after=made[0]) == made[1:]
@@ -519,33 +519,33 @@ def test_a_collection_that_is_being_deleted_frees_its_name_and_ends_without_a_ro
     rows: World, collection: Collection
 ) -> None:
     make_ready(rows, collection)
-    row = rows.parts.collections.get(ACME, collection.id)
+    row = rows.stores.collections.get(ACME, collection.id)
     assert row is not None
-    rows.parts.collections.start_deleting(row)
-    assert rows.parts.collections.id_of(ACME, "notes") is None
-    rows.parts.collections.close_gates(ACME, collection.id)
-    entries = list(rows.parts.collections.entries(ACME, collection.id))
+    rows.stores.collections.start_deleting(row)
+    assert rows.stores.collections.id_of(ACME, "notes") is None
+    rows.stores.collections.close_gates(ACME, collection.id)
+    entries = list(rows.stores.collections.entries(ACME, collection.id))
     assert entries == [table.source(ACME, collection.id, source_id("a.md"))]
-    rows.parts.collections.remove_rows(entries)
-    assert list(rows.parts.collections.entries(ACME, collection.id)) == []
-    deleting = rows.parts.collections.get(ACME, collection.id)
+    rows.stores.collections.remove_rows(entries)
+    assert list(rows.stores.collections.entries(ACME, collection.id)) == []
+    deleting = rows.stores.collections.get(ACME, collection.id)
     assert deleting is not None
     assert deleting.state == CollectionState.DELETING
-    rows.parts.collections.finish_emptying(deleting, table.due_at(rows.clock.now()))
-    emptied = rows.parts.collections.get(ACME, collection.id)
+    rows.stores.collections.finish_emptying(deleting, table.due_at(rows.clock.now()))
+    emptied = rows.stores.collections.get(ACME, collection.id)
     assert emptied is not None
     assert emptied.state == CollectionState.EMPTIED
-    rows.parts.collections.remove(emptied)
-    assert rows.parts.collections.get(ACME, collection.id) is None
+    rows.stores.collections.remove(emptied)
+    assert rows.stores.collections.get(ACME, collection.id) is None
 
 
 def test_a_collection_is_deleted_by_one_of_two(rows: World, collection: Collection) -> None:
-    row = rows.parts.collections.get(ACME, collection.id)
+    row = rows.stores.collections.get(ACME, collection.id)
     assert row is not None
-    rows.parts.collections.start_deleting(row)
+    rows.stores.collections.start_deleting(row)
     before = rows.rows()
     with pytest.raises(ConditionFailed):
-        rows.parts.collections.start_deleting(row)
+        rows.stores.collections.start_deleting(row)
     nothing_is_written(rows, before)
 
 
@@ -558,10 +558,10 @@ def test_documents_are_listed_by_time_from_one_on_either_way(rows: World, collec
         made.append(begin(rows, collection, f"{number}.md").head.document_id)
         rows.clock.advance(1)
     for scope in (collection.id, None):
-        assert list(rows.parts.documents.listed(ACME, scope)) == made
-        assert list(rows.parts.documents.listed(ACME, scope, after=made[1])) == made[2:]
-        assert list(rows.parts.documents.listed(ACME, scope, after=made[2], descending=True)) == [made[1], made[0]]
-        assert list(rows.parts.documents.listed(GLOBEX, scope)) == []
+        assert list(rows.stores.documents.listed(ACME, scope)) == made
+        assert list(rows.stores.documents.listed(ACME, scope, after=made[1])) == made[2:]
+        assert list(rows.stores.documents.listed(ACME, scope, after=made[2], descending=True)) == [made[1], made[0]]
+        assert list(rows.stores.documents.listed(GLOBEX, scope)) == []
 
 
 def test_documents_are_read_in_the_order_asked_for_and_missing_ones_left_out(
@@ -570,28 +570,28 @@ def test_documents_are_read_in_the_order_asked_for_and_missing_ones_left_out(
     first, second = begin(rows, collection, "a.md").head, begin(rows, collection, "b.md").head
     missing = new_id(DocumentId, rows.clock)
     asked = [second.document_id, missing, first.document_id]
-    assert [head for head, _ in rows.parts.documents.rows(ACME, asked)] == [second, first]
-    assert rows.parts.documents.heads(ACME, asked) == {one.document_id: one for one in (first, second)}
-    assert rows.parts.documents.rows(GLOBEX, asked) == []
+    assert [head for head, _ in rows.stores.documents.rows(ACME, asked)] == [second, first]
+    assert rows.stores.documents.heads(ACME, asked) == {one.document_id: one for one in (first, second)}
+    assert rows.stores.documents.rows(GLOBEX, asked) == []
 
 
 def test_what_describes_a_document_is_changed_in_place_while_it_is_there(rows: World, collection: Collection) -> None:
     begun = begin(rows, collection)
     described = begun.info.model_copy(update={"title": "T", "source": "https://example.org", "metadata": {}})
-    rows.parts.documents.update_info(ACME, described)
-    [(_, info)] = rows.parts.documents.rows(ACME, [begun.head.document_id])
+    rows.stores.documents.update_info(ACME, described)
+    [(_, info)] = rows.stores.documents.rows(ACME, [begun.head.document_id])
     assert info == described
     before = rows.rows()
     missing = described.model_copy(update={"document_id": new_id(DocumentId, rows.clock)})
     with pytest.raises(ConditionFailed):
-        rows.parts.documents.update_info(ACME, missing)
+        rows.stores.documents.update_info(ACME, missing)
     nothing_is_written(rows, before)
 
 
 def test_a_source_and_a_document_are_read_as_they_are_served(rows: World, collection: Collection) -> None:
     ready = make_ready(rows, collection)
     wanted = [(collection.id, source_id("a.md")), (collection.id, source_id("missing"))]
-    sources, heads = rows.parts.documents.serving(ACME, wanted, [ready.head.document_id])
+    sources, heads = rows.stores.documents.serving(ACME, wanted, [ready.head.document_id])
     assert sources == {wanted[0]: ready.source}
     assert heads == {ready.head.document_id: ready.head}
 
@@ -615,14 +615,14 @@ def test_chunks_are_written_over_read_with_their_documents_and_deleted(rows: Wor
         )
         for one in ids
     ]
-    rows.parts.documents.write_chunks(ACME, chunks)
-    rows.parts.documents.write_chunks(ACME, chunks[:3])
-    found, infos = rows.parts.documents.chunks_and_infos(ACME, ids)
+    rows.stores.documents.write_chunks(ACME, chunks)
+    rows.stores.documents.write_chunks(ACME, chunks[:3])
+    found, infos = rows.stores.documents.chunks_and_infos(ACME, ids)
     assert list(found.values()) == [chunk.model_copy(update={"origin": "a.md"}) for chunk in chunks]
     assert infos == {begun.head.document_id: begun.info}
-    assert rows.parts.documents.chunks(GLOBEX, ids) == {}
-    rows.parts.documents.delete_chunks(ACME, ids)
-    assert rows.parts.documents.chunks(ACME, ids) == {}
+    assert rows.stores.documents.chunks(GLOBEX, ids) == {}
+    rows.stores.documents.delete_chunks(ACME, ids)
+    assert rows.stores.documents.chunks(ACME, ids) == {}
 
 
 # -- page tokens and uploads -----------------------------------------------------------------------
@@ -630,8 +630,8 @@ def test_chunks_are_written_over_read_with_their_documents_and_deleted(rows: Wor
 
 def test_a_page_token_is_read_by_another_process_and_by_no_other_tenant_or_query(rows: World) -> None:
     query = {"of": "documents"}
-    token = PageTokens(rows.parts.table).write(ACME, query, ["doc", 1])
-    other = PageTokens(rows.parts.table)
+    token = PageTokens(rows.stores.table).write(ACME, query, ["doc", 1])
+    other = PageTokens(rows.stores.table)
     assert other.read(ACME, query, token) == ["doc", 1]
     for tenant, asked in ((GLOBEX, query), (ACME, {"of": "chunks"})):
         with pytest.raises(InvalidArgument):
@@ -641,6 +641,6 @@ def test_a_page_token_is_read_by_another_process_and_by_no_other_tenant_or_query
 def test_what_waits_for_an_upload_is_found_by_its_tenant(rows: World) -> None:
     upload_id = new_id(UploadId, rows.clock)
     info = UploadInfo(title="T", source_type="text/plain", attributes={"price": 1.5})
-    rows.parts.uploads.put(ACME, upload_id, info, rows.clock.now() + timedelta(days=1))
-    assert rows.parts.uploads.get(ACME, upload_id) == info
-    assert rows.parts.uploads.get(GLOBEX, upload_id) is None
+    rows.stores.uploads.put(ACME, upload_id, info, rows.clock.now() + timedelta(days=1))
+    assert rows.stores.uploads.get(ACME, upload_id) == info
+    assert rows.stores.uploads.get(GLOBEX, upload_id) is None

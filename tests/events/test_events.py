@@ -242,7 +242,7 @@ def test_an_event_without_a_sequencer_is_ingested_and_removed(objects: Objects) 
 def test_an_upload_brings_its_title_type_and_attributes(objects: Objects) -> None:
     upload = UploadId.new(1_780_000_000_000, 7)
     info = UploadInfo(title="Looms", source_type="text/markdown", attributes={"year": 2024})
-    objects.world.parts.uploads.put(ACME, upload, info, objects.world.clock.now())
+    objects.world.stores.uploads.put(ACME, upload, info, objects.world.clock.now())
     record = objects.put("looms", b"# Looms\n\nA loom.", Metadata={"weft-upload": upload})
     assert objects.deliver(record) == []
     document = objects.ready()["looms"]
@@ -252,7 +252,7 @@ def test_an_upload_brings_its_title_type_and_attributes(objects: Objects) -> Non
 def test_an_upload_that_is_not_the_tenants_says_nothing(objects: Objects) -> None:
     upload = UploadId.new(1_780_000_000_000, 7)
     info = UploadInfo(title="Secret", source_type="text/markdown", attributes={})
-    objects.world.parts.uploads.put(GLOBEX, upload, info, objects.world.clock.now())
+    objects.world.stores.uploads.put(GLOBEX, upload, info, objects.world.clock.now())
     record = objects.put("a.txt", b"A loom.", Metadata={"weft-upload": upload})
     assert objects.deliver(record) == []
     assert objects.ready()["a.txt"].title == ""
@@ -397,7 +397,7 @@ def slow(objects: Objects, monkeypatch: pytest.MonkeyPatch) -> tuple["SQSClient"
     """A queue that takes documents to be finished; what a write holds is not searchable within its call."""
     sqs = sqs_client()
     url = sqs.create_queue(QueueName="events")["QueueUrl"]
-    monkeypatch.setattr(objects.world.parts, "finishing", FinishQueue(sqs, url))
+    objects.world.rebuild(finish_queue=FinishQueue(sqs, url))
     write = objects.world.vectors.write
 
     def write_slowly(*arguments: Any) -> None:

@@ -58,8 +58,7 @@ def test_any_thread_can_call_a_handler_at_any_time(api: Api) -> None:
 
 
 def test_without_a_vector_store_an_ingest_and_a_question_are_not_configured(world: World, collection: str) -> None:
-    world.parts.vectors = None
-    with served(Engine(world.parts)):
+    with served(world.rebuild(vectors=None)):
         document = Api().post(f"/v1/collections/{collection}/documents", {"content": "A loom."})
         refused(document, 503, "not_configured")
         refused(Api().post("/v1/retrieve", {"query": "loom"}), 503, "not_configured")

@@ -110,8 +110,7 @@ def test_a_page_is_asked_for_again_until_it_fits(limit: int) -> None:
 
 def _large(api: Api, world: World, count: int) -> tuple[str, list[Any]]:
     """A collection of large chunks, on an engine whose answers are small."""
-    world.parts.settings = small = Settings(**{**dict(world.parts.settings), "answer_bytes": 64 * 1024})
-    world.engine.settings = small
+    world.rebuild(settings=Settings(**{**dict(world.engine.settings), "answer_bytes": 64 * 1024}))
     collection = api.post("/v1/collections", {"name": "large", "chunk_size": 512, "chunk_overlap": 0}).json["id"]
     text = "\n".join(["織" * 500] * 12)
     documents = [

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from moto import mock_aws
 
-from core.engine import Engine
 from core.model.ids import ChunkId, CollectionId, DocumentId
 from core.wiring import s3_client
 from tests.support.embedder import HashedEmbedder
@@ -24,8 +23,7 @@ NEW_UPLOAD = {"source_key": "books/looms.md", "title": "Looms", "attributes": {"
 def world() -> Iterator[World]:
     """One engine for all of them: what is refused leaves nothing behind."""
     with mock_aws():
-        world = make_world(settings=SETTINGS)
-        world.engine = Engine(world.parts, s3_client())
+        world = make_world(settings=SETTINGS, s3=s3_client())
         yield world
         world.vectors.close()
 

@@ -4,7 +4,6 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from core.engine import Engine
 from core.model.ids import CollectionId, UploadId
 from tests.support.engines import ACME, REGION, World
 from tests.support.gateway import Api, refused, served
@@ -64,7 +63,7 @@ def test_attributes_that_no_document_could_hold_are_refused(api: Api, scan: Scan
 
 
 def test_without_a_bucket_uploads_are_not_configured(world: World, collection: str) -> None:
-    with served(Engine(world.parts)):
+    with served(world.rebuild(s3=None)):
         refused(Api().post(f"/v1/collections/{collection}/uploads", NEW), 503, "not_configured")
 
 

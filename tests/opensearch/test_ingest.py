@@ -152,7 +152,7 @@ def check_failed(world: World, error: Unavailable) -> None:
     """It failed for good, and when no writer of it can live any longer nothing of it is left."""
     failed = world.engine.documents.get(ACME, error.extras["document_id"])
     assert failed.state == DocumentState.FAILED
-    world.clock.advance(world.parts.settings.writer_life_s)
+    world.clock.advance(world.engine.settings.writer_life_s)
     world.engine.recovery.sweep()
     check_books(world)
 
@@ -252,7 +252,7 @@ def test_what_serverless_does_not_show_in_time_is_finished_when_searches_see_it(
     clock, queue = ManualClock(), Queue()
     store = store_on(collection_of_its_own.url, prefix, dialect=Dialect.SERVERLESS, clock=clock)
     with mock_aws(), closing(make_world(vectors=store, clock=clock)) as world:
-        world.parts.finishing = queue
+        world.rebuild(finish_queue=queue)
         notes = world.collection()
         collection_of_its_own.refreshes = False
         result = world.ingest(notes, LONG)

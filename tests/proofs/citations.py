@@ -97,7 +97,7 @@ class Library:
         loader, charset = Loaders().find(scribble.source_type)
         text = loader.load(scribble.content, charset).text
         ids = [ChunkId.of(result.document_id, 1, index) for index in range(result.chunk_count)]
-        found = self._world.parts.documents.chunks(ACME, ids)
+        found = self._world.stores.documents.chunks(ACME, ids)
         chunks = [found[one] for one in ids]
         self.books[result.document_id] = Book(given.title, given.source, scribble.source_type, text, chunks)
 

@@ -53,14 +53,17 @@ MANY_ANSWERS = 5 * 1024 * 1024
 Json = dict[str, Any]
 
 
+def embedders() -> list[HashedEmbedder]:
+    """An embedder of each model."""
+    return [HashedEmbedder(MODELS[0]), HashedEmbedder(MODELS[1], dimensions=48)]
+
+
 def new_world(options: Options, answer_bytes: int) -> World:
     """An engine with two embedding models and a reranker."""
     settings = Settings(table=TABLE, embedder="none", vectors="none", answer_bytes=answer_bytes)
     world = make_world(settings=settings, dynamodb=LargeDynamoDB(), create=False, vectors=options.store())
-    other = HashedEmbedder(MODELS[1], dimensions=48)
-    world.parts.embedders = {**world.parts.embedders, other.space.model: other}
-    world.parts.reranker = WordOverlapReranker(world.clock)
-    for embedder in world.parts.embedders.values():
+    world.rebuild(embedders=embedders(), reranker=WordOverlapReranker(world.clock))
+    for embedder in embedders():
         world.vectors.prepare(embedder.space)
     return world
 
@@ -129,7 +132,8 @@ class Library:
         ids = [CollectionId(one) for one in body.get("collections") or self._ids(tenant)]
         parsed = parse_filter(body["filter"]) if "filter" in body else None
         places = {}
-        for model, embedder in self.world.parts.embedders.items():
+        for embedder in embedders():
+            model = embedder.space.model
             mine = [one.id for one in self.collections[tenant] if one.id in ids and one.embedding_model == model]
             if not mine:
                 continue
@@ -313,7 +317,7 @@ def ask(library: Library) -> list[Problem]:
     body = library.question(tenant)
     api = Api().as_tenant(str(tenant))
     reranker = WordOverlapReranker(library.world.clock)
-    library.world.parts.reranker = reranker
+    library.world.rebuild(reranker=reranker)
     if library.chance.random() < 0.15:
         reranker.failure = Unavailable("The model does not answer")
     if library.chance.random() < 0.4:
@@ -339,7 +343,7 @@ class Seen:
 def try_part(options: Options, documents: int, questions: int, part: int) -> Seen:
     """Questions to one library."""
     library, seen = Library(options, part, documents), Seen()
-    with served(library.world.engine):
+    with served(lambda: library.world.engine):
         for number in range(questions):
             problems = ask(library)
             seen.tally.add(f"part {part}, question {number}", problems)
@@ -356,7 +360,7 @@ def cases(name: str = "") -> list[tuple[Situation, Way]]:
 def try_cases(options: Options, chosen: Sequence[tuple[Situation, Way]]) -> Tally:
     """Makes situations, each for a tenant of its own."""
     tally, world = Tally(), new_world(options, SMALL_ANSWER)
-    with served(world.engine):
+    with served(lambda: world.engine):
         for number, (situation, way) in enumerate(chosen):
             for where, right, told in try_situation(situation, way, world, Tenant(f"tenant-{number}")):
                 tally.add(where, [] if right else [Problem("reason", told)])

@@ -22,21 +22,18 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 from core.clock import Clock
 from core.embedding.types import Embeddings
 from core.engine import Engine
-from core.loading.loaders import Loaders
-from core.metadata.dynamo import Table
 from core.model.collection import Collection, NewCollection, VectorSpace
 from core.model.errors import Unavailable
 from core.model.ids import ChunkId, CollectionId
 from core.model.ingest import IngestInput, IngestResult
 from core.model.tenant import Tenant
-from core.parts import Parts
 from core.settings import Settings
-from core.splitting.splitters import Splitters
 from core.vectors.embedded import EmbeddedVectorStore
 from core.vectors.types import VectorRecord, VectorStore
 from tests.support.clock import ManualClock
 from tests.support.dynamodb import Items, MemoryDynamoDB, cancelled, error
 from tests.support.embedder import HashedEmbedder
+from tests.support.engines import make_engine
 
 TENANT = Tenant("acme")
 TABLE = "weft-proof"
@@ -460,21 +457,11 @@ class World:
         self.mirror = Mirror(vectors or EmbeddedVectorStore(None))
         self.vectors: Any = self.mirror
         self.broken: list[str] = []
-        self._loaders, self._splitters = Loaders(), Splitters()
         self._plain: Actor | None = None
         self._prints: dict[int, tuple[Any, int]] = {}
 
     def engine(self, client: Any, vectors: Any, embedder: HashedEmbedder, clock: Clock) -> Engine:
-        parts = Parts(
-            settings=SETTINGS,
-            clock=clock,
-            table=Table(client, TABLE, clock),
-            loaders=self._loaders,
-            splitters=self._splitters,
-            embedders={embedder.space.model: embedder},
-            vectors=vectors,
-        )
-        return Engine(parts)
+        return make_engine(client, vectors, [embedder], clock, SETTINGS)
 
     @property
     def plain(self) -> Actor:

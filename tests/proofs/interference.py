@@ -37,7 +37,7 @@ from tests.proofs.tally import Tally, total
 from tests.support.clock import ManualClock
 from tests.support.dynamodb import LargeDynamoDB
 from tests.support.embedder import HashedEmbedder
-from tests.support.engines import parts_on
+from tests.support.engines import make_engine
 
 Item = TypeVar("Item")
 
@@ -95,7 +95,7 @@ class Neighbours:
         self.answers = [question.ask() for question in self.questions]
 
     def _engine(self) -> Engine:
-        return Engine(parts_on(LargeDynamoDB(), self.store, self._embedder, ManualClock(), SETTINGS))
+        return make_engine(LargeDynamoDB(), self.store, [self._embedder], ManualClock(), SETTINGS)
 
     def _ingest(self, tenant: Tenant, collection: CollectionId, number: int, more: str) -> None:
         given = IngestInput(

@@ -46,7 +46,7 @@ from tests.proofs.tally import Tally, total
 from tests.support.clock import ManualClock
 from tests.support.dynamodb import LargeDynamoDB
 from tests.support.embedder import HashedEmbedder
-from tests.support.engines import REGION, parts_on
+from tests.support.engines import REGION, make_engine
 from tests.support.gateway import served
 
 TENANTS = 1_000
@@ -80,13 +80,12 @@ class City:
             self.owners |= dict.fromkeys(marks(" ".join((*words, *resident.secrets))), str(resident.tenant))
 
     def _engine(self, table: Any) -> Engine:
-        parts = parts_on(table, self.store, self.embedder, ManualClock(), SETTINGS)
         signing = Config(signature_version="s3v4")
         # It signs URLs, and sends nothing.
         s3 = boto3.client(
             "s3", region_name=REGION, aws_access_key_id="proof", aws_secret_access_key="proof", config=signing
         )
-        return Engine(parts, s3)
+        return make_engine(table, self.store, [self.embedder], ManualClock(), SETTINGS, s3=s3)
 
     def _own(self, partition: str, sort: str) -> None:
         tenant = caller() or tenant_of(Key(partition, sort))

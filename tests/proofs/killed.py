@@ -39,7 +39,7 @@ from tests.proofs.harness import LIFE_S, SETTINGS, STALLED_S, TABLE, TENANT, see
 from tests.proofs.judge import Problem, look, settle_world, summary
 from tests.support.dynamodb import Items
 from tests.support.embedder import HashedEmbedder
-from tests.support.engines import parts_on
+from tests.support.engines import make_engine
 
 HOST = "127.0.0.1"
 KEYS = ("one.md", "two.md")
@@ -79,7 +79,7 @@ def _client(url: str) -> Any:
 
 def _engine(url: str, path: Path, clock: SystemClock) -> tuple[Engine, HashedEmbedder]:
     embedder = HashedEmbedder()
-    return Engine(parts_on(_client(url), EmbeddedVectorStore(path), embedder, clock, SETTINGS)), embedder
+    return make_engine(_client(url), EmbeddedVectorStore(path), [embedder], clock, SETTINGS), embedder
 
 
 # -- the worker --------------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ from tests.proofs.judge import Problem
 from tests.proofs.tally import Tally, total
 from tests.support.dynamodb import LargeDynamoDB
 from tests.support.embedder import HashedEmbedder
-from tests.support.engines import parts_on
+from tests.support.engines import make_engine
 
 PAIRS = 1_000
 """On each store."""
@@ -69,7 +69,7 @@ def two_views(options: Options) -> Iterator[tuple[VectorStore, VectorStore]]:
 
 def engine_on(table: LargeDynamoDB, vectors: VectorStore) -> Engine:
     """A process with its own clients of shared stores."""
-    return Engine(parts_on(table, vectors, HashedEmbedder(), SystemClock(), SETTINGS))
+    return make_engine(table, vectors, [HashedEmbedder()], SystemClock(), SETTINGS)
 
 
 @dataclass(frozen=True)

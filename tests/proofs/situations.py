@@ -71,7 +71,7 @@ class Scene:
         self.tenant = tenant
         self.way = way
         self.reranker = WordOverlapReranker(world.clock)
-        world.parts.reranker = self.reranker
+        world.rebuild(reranker=self.reranker)
         self._api = Api().as_tenant(str(tenant))
         self._around: list[Callable[[], Any]] = []
 

@@ -41,7 +41,7 @@ from tests.proofs.judge import Problem, Rows, moment_problems, quiet_problems, r
 from tests.support.clock import ManualClock
 from tests.support.dynamodb import Items, MemoryDynamoDB
 from tests.support.embedder import HashedEmbedder
-from tests.support.engines import parts_on
+from tests.support.engines import make_engine
 
 TENANTS = 1000
 EACH = 10
@@ -136,7 +136,7 @@ class World:
         self.clock.advance(STALLED_S + 1)
 
     def engine_on(self, client: Client) -> Engine:
-        return Engine(parts_on(client, self.vectors, HashedEmbedder(), self.clock, SETTINGS))
+        return make_engine(client, self.vectors, [HashedEmbedder()], self.clock, SETTINGS)
 
     def drain(self) -> RecoveryResult:
         return self.engine.recovery.drain(ENDLESS)

@@ -2,7 +2,6 @@
 
 from core.analysis.terms import query_terms
 from core.embedding.types import Embedder
-from core.engine import Engine
 from core.model.collection import NewCollection
 from core.model.document import DocumentState
 from core.model.ingest import IngestInput
@@ -15,7 +14,7 @@ from tests.quality.corpora import Corpus
 from tests.support.clock import ManualClock
 from tests.support.command import progress
 from tests.support.dynamodb import LargeDynamoDB
-from tests.support.engines import parts_on
+from tests.support.engines import make_engine
 
 TABLE = "weft-quality"
 ENDLESS = 1e9
@@ -37,8 +36,7 @@ class Searched:
         self, corpus: Corpus, vectors: VectorStore, embedder: Embedder, reranker: Reranker | None = None
     ) -> None:
         settings = Settings(table=TABLE, embedder="none", vectors="none")
-        parts = parts_on(LargeDynamoDB(), vectors, embedder, ManualClock(), settings, reranker=reranker)
-        self._engine = Engine(parts)
+        self._engine = make_engine(LargeDynamoDB(), vectors, [embedder], ManualClock(), settings, reranker=reranker)
         self._vectors = vectors
         self._tenant = Tenant(corpus.name)
         self._collection = self._engine.collections.create(self._tenant, NewCollection(name=corpus.name))

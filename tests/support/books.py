@@ -5,8 +5,9 @@ from collections import Counter, defaultdict
 from core.metadata.dynamo import Table
 from core.metadata.rows import ChunkRow, Gone, Head, Source, reserved_chunk_ids
 from core.metadata.table import Key, chunk
+from core.model.collection import CollectionState
 from core.model.document import DocumentState
-from core.model.ids import ChunkId, DocumentId
+from core.model.ids import ChunkId, CollectionId, DocumentId
 from core.model.tenant import Tenant
 from tests.support.engines import World
 
@@ -32,7 +33,7 @@ class Books:
         self.accounted: dict[Tenant, set[ChunkId]] = defaultdict(set)
         self.served: dict[Tenant, set[ChunkId]] = defaultdict(set)
         for row in world.rows():
-            self._enter(world.parts.table, Key(row["pk"]["S"], row["sk"]["S"]))
+            self._enter(world.stores.table, Key(row["pk"]["S"], row["sk"]["S"]))
 
     def _enter(self, rows: Table, key: Key) -> None:
         item = rows.get(key) or {}
@@ -83,7 +84,7 @@ class Books:
         heads = {(head.tenant, head.document_id): head for head in self.heads}
         current: set[tuple[Tenant, DocumentId]] = set()
         for tenant, source in self.sources:
-            if not self._world.parts.is_active(tenant, source.collection_id):
+            if not self._is_active(tenant, source.collection_id):
                 continue  # nothing is served there, and the rest of the delete comes to it
             if source.current is not None:
                 one = (tenant, source.current.document_id)
@@ -97,11 +98,12 @@ class Books:
                 alive = head is not None and head.state.in_progress
                 assert alive or work.number < source.current_number, f"source {source.key!r} works on what has ended"
         ready = {one for one, head in heads.items() if head.state == DocumentState.READY and head.source_id is not None}
-        unserved = {one for one in ready - current if self._is_active(heads[one])}
+        unserved = {one for one in ready - current if self._is_active(one[0], heads[one].collection_id)}
         assert not unserved, f"ready versions that no source serves: {sorted(unserved)}"
 
-    def _is_active(self, head: Head) -> bool:
-        return self._world.parts.is_active(head.tenant, head.collection_id)
+    def _is_active(self, tenant: Tenant, collection_id: CollectionId) -> bool:
+        row = self._world.stores.collections.get(tenant, collection_id)
+        return row is not None and row.state == CollectionState.ACTIVE
 
     def _check_vectors(self, tenant: Tenant) -> None:
         space, store = self._world.embedder.space, self._world.vectors

@@ -2,20 +2,26 @@
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
 
 from core.clock import Clock
 from core.embedding.types import Embedder
 from core.engine import Engine
 from core.loading.loaders import Loaders
+from core.metadata.candidates import Candidates
+from core.metadata.collections import Collections
+from core.metadata.documents import Documents
 from core.metadata.dynamo import Table, dynamodb_client
+from core.metadata.jobs import Jobs
+from core.metadata.transitions import Transitions
+from core.metadata.uploads import Uploads
 from core.model.collection import Collection, NewCollection
 from core.model.ids import CollectionId
 from core.model.ingest import IngestInput, IngestResult
 from core.model.tenant import Tenant
-from core.observe import Extension
-from core.parts import Parts
+from core.observe import Extension, Metrics
+from core.parts import Finishing, Parts
 from core.reranking.types import Reranker
 from core.settings import Settings
 from core.splitting.splitters import Splitters
@@ -25,6 +31,9 @@ from infra.template import create_table
 from tests.support.clock import ManualClock
 from tests.support.embedder import HashedEmbedder
 from tests.support.validator import Validator
+
+if TYPE_CHECKING:
+    from types_boto3_s3 import S3Client
 
 ACME = Tenant("acme")
 GLOBEX = Tenant("globex")
@@ -49,21 +58,101 @@ class OneAtATime:
         return call
 
 
-@dataclass
-class World:
-    """An engine and what it stands on, for a test to look at and to meddle with."""
+class Stores:
+    """The rows of a table, read and written by the classes that the engine uses, for a test to look at and to damage.
 
-    engine: Engine
-    parts: Parts
-    clock: ManualClock
-    embedder: HashedEmbedder
-    dynamodb: Any
-    vectors: VectorStore
-    validator: Validator
-    extras: dict[str, Any] = field(default_factory=dict)
+    Every member is of a test's own: the engine holds others of the same classes on the same client.
+    """
+
+    def __init__(self, client: Any, clock: Clock, settings: Settings) -> None:
+        self.table = Table(client, settings.table, clock)
+        self.collections = Collections(self.table)
+        self.documents = Documents(self.table)
+        self.candidates = Candidates(self.table)
+        self.jobs = Jobs(self.table)
+        self.uploads = Uploads(self.table)
+        self.transitions = Transitions(self.table, clock, timedelta(seconds=settings.writer_life_s))
+
+
+def make_engine(
+    client: Any,
+    vectors: VectorStore | None,
+    embedders: Sequence[Embedder],
+    clock: Clock,
+    settings: Settings,
+    *,
+    reranker: Reranker | None = None,
+    finish_queue: Finishing | None = None,
+    extensions: Sequence[Extension] = (),
+    metrics: Metrics | None = None,
+    s3: "S3Client | None" = None,
+) -> Engine:
+    """An engine on a client of DynamoDB and a vector store; the settings name the table. Every engine of the tests and
+    the benchmarks is built here, but for those of `core.wiring`.
+
+    Args:
+        embedders: the first is the default of a new collection.
+    """
+    parts = Parts(
+        settings=settings,
+        clock=clock,
+        table=Table(client, settings.table, clock),
+        loaders=Loaders(),
+        splitters=Splitters(),
+        embedders={embedder.space.model: embedder for embedder in embedders},
+        vectors=vectors,
+        reranker=reranker,
+        finishing=finish_queue,
+        extensions=extensions,
+        metrics=metrics,
+    )
+    return Engine(parts, s3)
+
+
+class World:
+    """An engine and the stores that it stands on, for a test to look at and to meddle with.
+
+    Attributes:
+        engine: the engine, made anew by `rebuild`.
+        stores: the rows of the table.
+        dynamodb: the client of DynamoDB, or the table in memory, whose requests nothing checks.
+    """
+
+    def __init__(
+        self,
+        client: Any,
+        vectors: VectorStore,
+        embedder: HashedEmbedder,
+        clock: ManualClock,
+        settings: Settings,
+        **others: Any,
+    ) -> None:
+        self.dynamodb = client
+        self.vectors = vectors
+        self.embedder = embedder
+        self.clock = clock
+        self.validator = Validator()
+        checked = OneAtATime(self.validator.watching(client))
+        self.stores = Stores(checked, clock, settings)
+        self._made_of = {
+            "client": checked,
+            "vectors": vectors,
+            "embedders": [embedder],
+            "clock": clock,
+            "settings": settings,
+            **others,
+        }
+        self.engine = make_engine(**self._made_of)
+
+    def rebuild(self, **changes: Any) -> Engine:
+        """Replaces the engine by one that differs in some arguments of `make_engine`; the stores stay."""
+        self._made_of |= changes
+        self.engine = make_engine(**self._made_of)
+        return self.engine
 
     def close(self) -> None:
-        """Lets go of the vector store, and says which requests AWS would have refused: code may have swallowed it."""
+        """Closes the vector store. Fails for each request that AWS would have refused: code under test may have
+        swallowed the refusal."""
         self.vectors.close()
         assert not self.validator.refused, f"AWS would have refused: {self.validator.refused}"
 
@@ -74,8 +163,8 @@ class World:
         self, collection: Collection | CollectionId, content: str, tenant: Tenant = ACME, **fields: Any
     ) -> IngestResult:
         collection_id = collection.id if isinstance(collection, Collection) else collection
-        given = IngestInput(collection_id=collection_id, content=content.encode(), **fields)
-        return self.engine.ingest.ingest(tenant, given, self.deadline())
+        request = IngestInput(collection_id=collection_id, content=content.encode(), **fields)
+        return self.engine.ingest.ingest(tenant, request, self.deadline())
 
     def deadline(self, seconds: float = 1000.0) -> float:
         return self.clock.monotonic() + seconds
@@ -93,59 +182,32 @@ class World:
         return self.vectors.count(tenant, self.embedder.space)
 
 
-def parts_on(
-    client: Any,
-    vectors: VectorStore,
-    embedder: Embedder,
-    clock: Clock,
-    settings: Settings,
-    *,
-    reranker: Reranker | None = None,
-    extensions: Sequence[Extension] = (),
-) -> Parts:
-    """An engine's parts on a client of DynamoDB and a vector store; the table is the one that the settings name."""
-    return Parts(
-        settings=settings,
-        clock=clock,
-        table=Table(client, settings.table, clock),
-        loaders=Loaders(),
-        splitters=Splitters(),
-        embedders={embedder.space.model: embedder},
-        vectors=vectors,
-        reranker=reranker,
-        extensions=extensions,
-    )
-
-
 def make_world(
     *,
     settings: Settings | None = None,
     embedder: HashedEmbedder | None = None,
     vectors: VectorStore | None = None,
-    reranker: Reranker | None = None,
     clock: ManualClock | None = None,
     dynamodb: Any = None,
-    extensions: Sequence[Extension] = (),
     create: bool = True,
+    **others: Any,
 ) -> World:
-    """An engine on a new table. Runs inside moto's `mock_aws`, or against the client it is given.
+    """A world on a new table. Runs inside moto's `mock_aws`, or against the client that it is given.
 
     Every request of the engine is held to what AWS takes (`tests.support.validator`).
+
+    Args:
+        create: whether the table is made.
+        others: further arguments of `make_engine`.
     """
     client = dynamodb or dynamodb_client(region=REGION)
     if create:
         create_table(client, TABLE)
-    validator = Validator()
-    clock = clock or ManualClock()
-    embedder = embedder or HashedEmbedder()
-    vectors = vectors or EmbeddedVectorStore(None)
-    parts = parts_on(
-        OneAtATime(validator.watching(client)),
-        vectors,
-        embedder,
-        clock,
+    return World(
+        client,
+        vectors or EmbeddedVectorStore(None),
+        embedder or HashedEmbedder(),
+        clock or ManualClock(),
         settings or Settings(table=TABLE, embedder="none", vectors="none"),
-        reranker=reranker,
-        extensions=extensions,
+        **others,
     )
-    return World(Engine(parts), parts, clock, embedder, client, vectors, validator)

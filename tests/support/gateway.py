@@ -4,7 +4,7 @@ import base64
 import importlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -81,12 +81,13 @@ def applications() -> list[FastAPI]:
 
 
 @contextmanager
-def served(engine: Engine) -> Iterator[None]:
-    """The applications answer from this engine."""
+def served(engine: Engine | Callable[[], Engine]) -> Iterator[None]:
+    """The applications answer from this engine, or from the engine that a function answers with at each request."""
+    provide = engine if callable(engine) else lambda: engine
     apps = applications()
     before = [app.state.engine for app in apps]
     for app in apps:
-        app.state.engine = lambda: engine
+        app.state.engine = provide
     yield
     for app, provider in zip(apps, before, strict=True):
         app.state.engine = provider

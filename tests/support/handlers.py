@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from moto import mock_aws
 
-from core.engine import Engine
 from core.model.ids import DocumentId
 from core.settings import Settings
 from core.wiring import s3_client
@@ -54,8 +53,7 @@ def meanwhile() -> Meanwhile:
 
 @pytest.fixture
 def world(s3: "S3Client", meanwhile: Meanwhile) -> Iterator[World]:
-    world = make_world(settings=SETTINGS, extensions=[meanwhile])
-    world.engine = Engine(world.parts, s3)
+    world = make_world(settings=SETTINGS, extensions=[meanwhile], s3=s3)
     world.vectors.prepare(world.embedder.space)
     yield world
     world.close()
@@ -68,7 +66,7 @@ def hashed(world: World) -> HashedEmbedder:
 
 @pytest.fixture
 def api(world: World) -> Iterator[Api]:
-    with served(world.engine):
+    with served(lambda: world.engine):
         yield Api()
 
 

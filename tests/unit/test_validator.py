@@ -245,7 +245,7 @@ def test_a_refused_request_never_arrives_and_fails_the_test_even_when_it_was_swa
     with mock_aws():
         world = make_world(dynamodb=boto3.client("dynamodb", region_name=REGION))
         with pytest.raises(Refused):
-            world.parts.table.write(Action(Key("T#a", ""), put={}))
+            world.stores.table.write(Action(Key("T#a", ""), put={}))
         assert world.rows() == []
         with pytest.raises(AssertionError, match="PutItem: The key sk has 1 to 1024 bytes: 0"):
             world.close()

@@ -1,37 +1,25 @@
 """The engine as a whole: what it runs, what watches it, and what it says of itself."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
 from core.engine import Engine
-from core.metadata.dynamo import Table
 from core.model.collection import NewCollection
 from core.model.component import Component, Health, TenantFilter
 from core.model.errors import NotConfigured, Unavailable
 from core.model.query import RetrieveQuery, ScoreKind, Strategy
 from core.observe import HOOKS, Extensions
-from core.parts import Parts
-from tests.support.engines import ACME, World
+from core.settings import Settings
+from tests.support.engines import ACME, TABLE, World
 from tests.support.meddling import MeddlingVectors, RecordedMetrics, Recorder
 
 
 def engine_without(world: World, part: str) -> Engine:
-    """The world's engine, less one part."""
-    old = world.parts
-    embedders = {} if part == "embedder" else old.embedders
-    vectors = None if part == "vectors" else old.vectors
-    parts = Parts(
-        settings=old.settings,
-        clock=old.clock,
-        table=old.table,
-        loaders=old.loaders,
-        splitters=old.splitters,
-        embedders=embedders,
-        vectors=vectors,
-    )
-    return Engine(parts)
+    """The world's engine without its embedder or without its vector store."""
+    if part == "embedder":
+        return world.rebuild(embedders=[], vectors=world.vectors)
+    return world.rebuild(embedders=[world.embedder], vectors=None)
 
 
 # -- components ---------------------------------------------------------------------------------------
@@ -76,11 +64,10 @@ def test_what_needs_a_part_that_is_not_there_is_refused_and_nothing_is_written(w
     document_id = world.ingest(collection, "one", source_key="a").document_id
     engine, before = engine_without(world, part), world.rows()
     assert document_id is not None
-    other = replace(world, engine=engine)
     question = RetrieveQuery(query="one")
     calls: list[Callable[[], object]] = [
         lambda: engine.collections.create(ACME, NewCollection(name="new")),
-        lambda: other.ingest(collection, "two", source_key="b"),
+        lambda: world.ingest(collection, "two", source_key="b"),
         lambda: engine.retrieve(ACME, question),
         lambda: engine.compare(ACME, question),
         lambda: engine.retrieve(ACME, RetrieveQuery(query="one", collections=[collection.id])),
@@ -228,7 +215,8 @@ def test_every_hook_but_the_last_names_its_tenant(world: World, recorder: Record
 
 def test_what_an_ingest_takes_is_measured_also_when_it_fails(world: World) -> None:
     collection = world.collection()
-    metrics = world.parts.metrics = RecordedMetrics()
+    metrics = RecordedMetrics()
+    world.rebuild(metrics=metrics)
     world.ingest(collection, "one two", source_key="a")
     assert sorted((name, unit) for name, _, unit, _ in metrics.records) == [
         ("gen_ai.client.operation.duration", "Seconds"),
@@ -248,13 +236,15 @@ def test_what_an_ingest_takes_is_measured_also_when_it_fails(world: World) -> No
 
 def test_durations_are_what_the_clock_says(world: World, recorder: Recorder) -> None:
     collection = world.collection()
-    metrics = world.parts.metrics = RecordedMetrics()
+    metrics = RecordedMetrics()
+    world.rebuild(metrics=metrics)
     recorder.on["ingest_chunked"] = lambda: world.clock.advance(1.5)
     world.ingest(collection, "one two", source_key="a")
     assert metrics.of("ingest") == [1500.0]
 
 
-def test_an_engine_speaks_to_its_own_table_alone(world: World) -> None:
-    assert isinstance(world.parts.table, Table)
-    assert world.engine.settings is world.parts.settings
-    assert world.engine.clock is world.clock
+def test_an_engine_keeps_the_settings_and_the_clock_that_it_was_built_with(world: World) -> None:
+    settings = Settings(table=TABLE, embedder="none", vectors="none")
+    engine = world.rebuild(settings=settings)
+    assert engine.settings is settings
+    assert engine.clock is world.clock

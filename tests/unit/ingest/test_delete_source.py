@@ -189,7 +189,7 @@ def test_a_dead_writers_late_vector_is_removed_after_its_life(world: World, vect
     collection = world.collection()
     result = world.ingest(collection, "one", source_key="a")
     assert result.document_id is not None
-    head = world.parts.documents.head(ACME, result.document_id)
+    head = world.stores.documents.head(ACME, result.document_id)
     assert head is not None
     world.engine.documents.delete(ACME, result.document_id)
     late = VectorRecord(

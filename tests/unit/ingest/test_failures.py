@@ -165,7 +165,7 @@ def test_data_that_cannot_be_removed_now_is_removed_after_the_writers_life(
     assert world.vector_count() == 1, "it could not be removed"
     check_books(world)
     vectors.failing = set()
-    world.clock.advance(world.parts.writer_life.total_seconds())
+    world.clock.advance(world.engine.settings.writer_life_s)
     assert world.engine.recovery.sweep().cleaned == 1
     assert world.vector_count() == 0
     check_books(world)

@@ -76,7 +76,7 @@ def vectors() -> Iterator[SlowVectors]:
 @pytest.fixture
 def queue(world: World) -> Queue:
     queue = Queue()
-    world.parts.finishing = queue
+    world.rebuild(finish_queue=queue)
     return queue
 
 
@@ -123,7 +123,7 @@ class TestLeft:
         assert len(world.embedder.embedded) == len(queue.sent) == 1
 
     def test_without_a_queue_it_fails_and_leaves_nothing(self, world: World, notes: Collection) -> None:
-        world.parts.finishing = None
+        world.rebuild(finish_queue=None)
         with pytest.raises(Unavailable) as raised:
             world.ingest(notes, CONTENT, **MARKDOWN)
         failed = world.engine.documents.get(ACME, raised.value.extras["document_id"])
@@ -248,7 +248,7 @@ class TestWaiting:
         with pytest.raises(CrashError):
             world.ingest(notes, CONTENT, **MARKDOWN)
         assert world.engine.recovery.sweep().failed == 0
-        world.clock.advance(HOUR + world.parts.settings.stalled_after_s + 1)
+        world.clock.advance(HOUR + world.engine.settings.stalled_after_s + 1)
         assert world.engine.recovery.sweep().failed == 1
         assert world.vector_count() == 0
         check_books(world)
@@ -258,7 +258,7 @@ class TestWaiting:
     ) -> None:
         result = world.ingest(notes, CONTENT, **MARKDOWN)
         vectors.shows = True
-        vectors.on_look = lambda: world.clock.advance(world.parts.settings.writer_life_s)
+        vectors.on_look = lambda: world.clock.advance(world.engine.settings.writer_life_s)
         assert not world.engine.ingest.finish(*queue.sent[0], world.deadline(10 * HOUR))
         assert document(world, result).state == DocumentState.PROCESSING
         assert finish(world, queue.sent[0])
@@ -283,12 +283,12 @@ def overtake(world: World, notes: Collection, message: Message) -> None:
 
 
 def fail(world: World, notes: Collection, message: Message) -> None:
-    world.clock.advance(HOUR + world.parts.settings.stalled_after_s + 1)
+    world.clock.advance(HOUR + world.engine.settings.stalled_after_s + 1)
     assert world.engine.recovery.sweep().failed == 1
 
 
 def claim(world: World, notes: Collection, message: Message) -> None:
-    world.clock.advance(HOUR + world.parts.settings.stalled_after_s + 1)
+    world.clock.advance(HOUR + world.engine.settings.stalled_after_s + 1)
     assert world.ingest(notes, CONTENT, **MARKDOWN).document_id == message.document_id
 
 
@@ -327,7 +327,7 @@ class TestNoLongerIts:
         assert finish(world, message) or finish(world, message)
         for later in queue.sent[1:]:
             assert finish(world, later)
-        world.clock.advance(world.parts.settings.writer_life_s)
+        world.clock.advance(world.engine.settings.writer_life_s)
         world.engine.recovery.sweep()
         served = SERVED.get(meanwhile, [])
         assert world.vector_count() == len(served)

@@ -6,7 +6,9 @@ from datetime import timedelta
 import pytest
 
 from core.metadata import table
+from core.metadata.documents import Documents
 from core.metadata.dynamo import Action
+from core.metadata.jobs import Jobs
 from core.model.collection import Collection
 from core.model.document import DocumentState
 from core.model.errors import CollectionNotFound, Unavailable
@@ -56,7 +58,7 @@ def lose_vectors(world: World, *chunks: ChunkId) -> None:
 def miscount(world: World, collection: Collection, **changes: int) -> None:
     """Adds to the counters of one gate."""
     update = "ADD " + ", ".join(f"#{name} :{name}" for name in changes)
-    world.parts.table.write(Action(table.gate(ACME, collection.id, 3), update=update, values=dict(changes)))
+    world.stores.table.write(Action(table.gate(ACME, collection.id, 3), update=update, values=dict(changes)))
 
 
 def rows_but_the_job(world: World) -> list[object]:
@@ -107,7 +109,7 @@ def test_a_vector_that_no_row_serves_is_removed(
 def test_a_chunk_whose_row_is_lost_is_reported_and_its_vector_removed(world: World, collection: Collection) -> None:
     document = ready(world, collection, "warp", 3)
     first, lost, last = chunks_of(document, 3)
-    world.parts.documents.delete_chunks(ACME, [lost])
+    world.stores.documents.delete_chunks(ACME, [lost])
     assert found(run(world, collection)) == {"lost": 1, "removed": 1}
     assert all_vectors(world, collection) == [first, last]
     assert found(run(world, collection)) == {"lost": 1}, "as long as it is"
@@ -217,13 +219,13 @@ def test_chunks_of_a_document_that_is_deleted_while_it_looks_are_not_lost(
     world: World, collection: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     document = ready(world, collection, "warp")
-    look = world.parts.documents.chunks_there
+    look = Documents.chunks_there
 
     def delete_and_look(*arguments: object) -> object:
         world.engine.documents.delete(ACME, document)
         return look(*arguments)  # type: ignore[arg-type]  # what it was given
 
-    monkeypatch.setattr(world.parts.documents, "chunks_there", delete_and_look)
+    monkeypatch.setattr(Documents, "chunks_there", delete_and_look)
     assert found(run(world, collection)) == {}
 
 
@@ -232,7 +234,7 @@ def damage(world: World, collection: Collection) -> dict[str, int]:
     documents = [ready(world, collection, f"n{number}", 4) for number in range(5)]
     lose_vectors(world, chunks_of(documents[0], 4)[3], *chunks_of(documents[3], 4))
     stray(world, collection, ChunkId.of(NEVER, 1, 0), *(ChunkId.of(documents[4], 1, index) for index in range(4, 9)))
-    world.parts.documents.delete_chunks(ACME, [chunks_of(documents[2], 4)[0]])
+    world.stores.documents.delete_chunks(ACME, [chunks_of(documents[2], 4)[0]])
     miscount(world, collection, rows=1)
     return {"embedded_again": 5, "removed": 7, "lost": 1, "counters_corrected": 1}
 
@@ -242,13 +244,13 @@ def test_a_run_that_is_cut_short_again_and_again_finds_the_same(
     world: World, collection: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     right = damage(world, collection)
-    save = world.parts.jobs.save
+    save = Jobs.save
 
     def slowly(*arguments: object) -> object:
         world.clock.advance(10)
         return save(*arguments)  # type: ignore[arg-type]  # what it was given
 
-    monkeypatch.setattr(world.parts.jobs, "save", slowly)
+    monkeypatch.setattr(Jobs, "save", slowly)
     reports = [run(world, collection, 15)]
     while not reports[-1].finished and len(reports) < 100:
         reports.append(run(world, collection, 15))

@@ -98,7 +98,7 @@ def test_a_heartbeat_between_the_listing_and_the_mark_wins(
 ) -> None:
     collection = world.collection()
     stalled = die(world, recorder, collection, "one", source_key="a")
-    head = world.parts.documents.head(ACME, stalled)
+    head = world.stores.documents.head(ACME, stalled)
     assert head is not None
     world.clock.advance(STALLED_S + 1)
     read = world.dynamodb.batch_get_item
@@ -107,7 +107,7 @@ def test_a_heartbeat_between_the_listing_and_the_mark_wins(
         world.dynamodb.batch_get_item = read
         answer = read(**arguments)
         world.clock.advance(1)
-        world.parts.transitions.heartbeat(head)
+        world.stores.transitions.heartbeat(head)
         return answer
 
     world.dynamodb.batch_get_item = beat_then_read
@@ -121,7 +121,7 @@ def test_a_heartbeat_between_the_listing_and_the_mark_wins(
 def test_a_heartbeat_between_the_read_and_the_mark_wins(world: World, recorder: Recorder) -> None:
     collection = world.collection()
     stalled = die(world, recorder, collection, "one", source_key="a")
-    head = world.parts.documents.head(ACME, stalled)
+    head = world.stores.documents.head(ACME, stalled)
     assert head is not None
     world.clock.advance(STALLED_S + 1)
     write = world.dynamodb.transact_write_items
@@ -129,7 +129,7 @@ def test_a_heartbeat_between_the_read_and_the_mark_wins(world: World, recorder: 
     def beat_then_write(**arguments: object) -> object:
         world.dynamodb.transact_write_items = write
         world.clock.advance(1)
-        world.parts.transitions.heartbeat(head)
+        world.stores.transitions.heartbeat(head)
         return write(**arguments)
 
     world.dynamodb.transact_write_items = beat_then_write
@@ -205,7 +205,7 @@ def test_a_failed_document_is_cleaned_once_more_after_the_writers_life(world: Wo
     stalled = die(world, recorder, collection, "one", source_key="a")
     world.clock.advance(STALLED_S + 1)
     world.engine.recovery.sweep()
-    head = world.parts.documents.head(ACME, stalled)
+    head = world.stores.documents.head(ACME, stalled)
     assert head is not None
     revive(world, head.chunk_ids()[0], collection.id)
     world.clock.advance(LIFE_S - 1)
@@ -297,7 +297,7 @@ def test_a_row_that_cannot_even_be_read_stops_no_other(world: World, recorder: R
     collection = world.collection()
     broken = die(world, recorder, collection, "one", source_key="a")
     key = table.head(ACME, broken)
-    world.parts.table.write(Action(key, update="SET attempt = :wrong", values={"wrong": "not a number"}))
+    world.stores.table.write(Action(key, update="SET attempt = :wrong", values={"wrong": "not a number"}))
     world.clock.advance(10 * 60)
     good = die(world, recorder, collection, "two", source_key="b")
     world.clock.advance(STALLED_S + 6 * 60)
@@ -327,7 +327,7 @@ def test_a_sweep_takes_at_most_batch_size_documents_and_the_oldest_first(
 def test_a_row_without_a_tenant_is_left_alone_and_counted(world: World) -> None:
     key = table.Key("D#doc_01kdvdna00fxyrv9f717a00000", "HEAD")
     put = {"sweep_pk": "SWEEP#0", "sweep_sk": table.stalled_since(world.clock.now())}
-    world.parts.table.write(Action(key, put=put))
+    world.stores.table.write(Action(key, put=put))
     before = world.rows()
     world.clock.advance(STALLED_S + 1)
     assert world.engine.recovery.sweep() == RecoveryResult(skipped_no_tenant=1)

@@ -44,23 +44,25 @@ def world_with(reranker: Reranker | None, clock: ManualClock | None = None) -> I
 
 def test_without_a_reranker_the_answer_says_what_to_do() -> None:
     with world_with(None) as world, pytest.raises(NotConfigured, match=r"WEFT_RERANKER.* another strategy"):
-        world.parts.rerank("cotton cloth", ["cloth"])
+        world.engine._parts.rerank("cotton cloth", ["cloth"])
 
 
 def test_scores_are_the_rerankers_and_the_call_is_measured() -> None:
     clock = ManualClock()
     with world_with(WordOverlapReranker(clock), clock) as world:
-        world.parts.metrics = recorder = Recorder()
-        assert world.parts.rerank("cotton cloth", ["cloth", "wool"]) == [0.5, 0.0]
+        recorder = Recorder()
+        world.rebuild(metrics=recorder)
+        assert world.engine._parts.rerank("cotton cloth", ["cloth", "wool"]) == [0.5, 0.0]
         assert recorder.recorded == [("gen_ai.client.operation.duration", 0.0, {"model": "word-overlap"})]
 
 
 def test_the_deadline_is_passed_on_and_a_failure_is_measured_too() -> None:
     clock = ManualClock()
     with world_with(WordOverlapReranker(clock), clock) as world:
-        world.parts.metrics = recorder = Recorder()
+        recorder = Recorder()
+        world.rebuild(metrics=recorder)
         with pytest.raises(Unavailable):
-            world.parts.rerank("cotton cloth", ["cloth"], deadline=clock.monotonic())
+            world.engine._parts.rerank("cotton cloth", ["cloth"], deadline=clock.monotonic())
         assert len(recorder.recorded) == 1
 
 

@@ -12,7 +12,7 @@ from core.model.chunk import Chunk
 from core.model.collection import Collection
 from core.model.context import AssembledContext, AssembleOptions, ChunkRef
 from core.model.document import DocumentSummary
-from core.model.errors import InvalidArgument, StaleRanking
+from core.model.errors import CollectionNotFound, InvalidArgument, StaleRanking
 from core.model.hit import Hit
 from core.model.ids import ChunkId, CollectionId, DocumentId
 from core.model.query import RetrieveQuery
@@ -155,10 +155,16 @@ def refs(*ids: ChunkId | None) -> list[ChunkRef]:
     return [ChunkRef(chunk_id=one) for one in ids if one is not None]
 
 
+def notes(world: World) -> Collection:
+    """The collection of these tests, created at its first use."""
+    try:
+        return world.engine.collections.get_by_name(ACME, "notes")
+    except CollectionNotFound:
+        return world.collection()
+
+
 def ready(world: World, content: str, **fields: Any) -> ChunkId:
-    collection = world.extras.setdefault("collection", None) or world.collection()
-    world.extras["collection"] = collection
-    document_id = world.ingest(collection, content, **fields).document_id
+    document_id = world.ingest(notes(world), content, **fields).document_id
     assert document_id is not None
     return ChunkId.of(document_id, 1, 0)
 
@@ -208,7 +214,7 @@ def test_a_chunk_that_is_not_served_is_a_stale_ranking_that_names_it(
         stale = ready(world, "old")
         world.engine.documents.delete(ACME, stale.document_id)
     elif why == "in progress":
-        stale = ChunkId.of(die(world, recorder, world.extras["collection"], "coming", source_key="a"), 1, 0)
+        stale = ChunkId.of(die(world, recorder, notes(world), "coming", source_key="a"), 1, 0)
     elif why == "another tenant's":
         theirs = world.collection(tenant=GLOBEX)
         document_id = world.ingest(theirs, "theirs", tenant=GLOBEX).document_id
@@ -349,7 +355,7 @@ def test_neighbours_come_from_the_version_of_the_hit_and_only_while_it_is_served
 
 def test_an_orphaned_hit_stands_alone(world: World) -> None:
     _, ids = of_words(world)
-    world.parts.documents.delete_chunks(ACME, [ids[4]])
+    world.stores.documents.delete_chunks(ACME, [ids[4]])
     hits = world.engine.retrieve(ACME, RetrieveQuery(query="w4", top_k=1)).hits
     assert [hit.orphaned for hit in hits] == [True]
     made = world.engine.assemble(ACME, hits, AssembleOptions(expand=2))

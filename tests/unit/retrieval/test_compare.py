@@ -80,7 +80,8 @@ def test_both_sides_are_one_embedding_and_one_search_and_one_pair_of_hooks(
     world: World, vectors: MeddlingVectors, recorder: Recorder
 ) -> None:
     fill(world, 3)
-    metrics = world.parts.metrics = RecordedMetrics()
+    metrics = RecordedMetrics()
+    world.rebuild(metrics=metrics)
     calls = world.embedder.calls
     recorder.fired.clear()
     compare(world)
@@ -111,7 +112,7 @@ MOVES = {MoveCode.SAME_RANK, MoveCode.MOVED_UP, MoveCode.MOVED_DOWN, MoveCode.FR
 
 def raw_window(world: World, question: str, window: int) -> list[VectorMatch]:
     """The vector ranking, from the store itself."""
-    ids = [row.id for row in world.parts.collections.all(ACME)]
+    ids = [row.id for row in world.stores.collections.all(ACME)]
     query = VectorQuery(world.embedder.embed([question]).vectors[0], ids, window)
     return world.vectors.search(ACME, world.embedder.space, query)
 
@@ -182,7 +183,7 @@ def test_the_rules_hold_for_every_strategy_and_retrieve_finds_the_same(
     corpus: list[str], question: str, strategy: Strategy, top_k: int, share: float | None, options: dict[str, Any]
 ) -> None:
     world = memory_world(Recorder(), MeddlingVectors())
-    world.parts.reranker = WordOverlapReranker(world.clock)
+    world.rebuild(reranker=WordOverlapReranker(world.clock))
     collection = world.collection()
     for number, text in enumerate(corpus):
         world.ingest(collection, text, source_key=str(number))
@@ -237,7 +238,7 @@ def test_a_hit_beyond_the_window_has_rank_0_and_leaves_every_other_out(world: Wo
 
 
 def test_what_a_reranker_was_not_given_is_no_candidate(world: World) -> None:
-    world.parts.reranker = WordOverlapReranker(world.clock)
+    world.rebuild(reranker=WordOverlapReranker(world.clock))
     with_rare(world, 25)
     result = ask(world, "the of zebra", strategy="rerank", top_k=2, options={"weights": {"bm25": 100}})
     check(world, "the of zebra", result)
@@ -318,7 +319,7 @@ def test_both_sides_are_timed_when_there_is_a_retriever(
 def test_a_comparison_searches_once_by_vector_and_embeds_once_whatever_the_strategy(
     world: World, vectors: MeddlingVectors
 ) -> None:
-    world.parts.reranker = WordOverlapReranker(world.clock)
+    world.rebuild(reranker=WordOverlapReranker(world.clock))
     fill(world, 3)
     for strategy in Strategy:
         calls, searches = world.embedder.calls, len(vectors.searches)
@@ -327,7 +328,8 @@ def test_a_comparison_searches_once_by_vector_and_embeds_once_whatever_the_strat
 
 
 def test_a_comparison_says_that_a_stage_failed(world: World) -> None:
-    world.parts.reranker = reranker = WordOverlapReranker(world.clock)
+    reranker = WordOverlapReranker(world.clock)
+    world.rebuild(reranker=reranker)
     fill(world, 30)
     reranker.failure = Unavailable("The model does not answer")
     for first in ("similarity", "mmr", "hybrid"):
@@ -341,7 +343,7 @@ def test_a_comparison_says_that_a_stage_failed(world: World) -> None:
 
 
 def test_over_several_models_the_raw_ranking_is_fused_by_rank_too(world: World) -> None:
-    world.parts.embedders = {name: HashedEmbedder(name, dimensions) for name, dimensions in (("a", 48), ("b", 64))}
+    world.rebuild(embedders=[HashedEmbedder(name, dimensions) for name, dimensions in (("a", 48), ("b", 64))])
     for name in "ab":
         collection = world.collection(name, embedding_model=name)
         for number in range(30):

@@ -143,7 +143,7 @@ def test_a_field_stays_known_after_its_documents_are_gone(world: World, collecti
 
 def test_what_another_process_made_known_is_known(world: World, collection: Collection) -> None:
     world.engine.retrieve(ACME, question({"year": 2020}))
-    Fields(world.parts.table).add(ACME, collection.id, ["colour"])
+    Fields(world.stores.table).add(ACME, collection.id, ["colour"])
     assert found(world.engine.retrieve(ACME, question({"colour": "red"}))) == set()
 
 
@@ -151,17 +151,17 @@ def test_what_another_process_made_known_is_known(world: World, collection: Coll
 
 
 def test_two_processes_that_add_names_at_once_lose_none(world: World, collection: Collection) -> None:
-    one, other = Fields(world.parts.table), Fields(world.parts.table)
+    one, other = Fields(world.stores.table), Fields(world.stores.table)
     one.add(ACME, collection.id, ["a"])
     other.add(ACME, collection.id, ["b"])
     one.add(ACME, collection.id, ["c"])
-    assert Fields(world.parts.table).unknown(ACME, [collection.id], ["a", "b", "c", "year", "d"]) == ["d"]
+    assert Fields(world.stores.table).unknown(ACME, [collection.id], ["a", "b", "c", "year", "d"]) == ["d"]
 
 
 def test_names_that_another_writer_adds_in_between_are_kept(
     world: World, collection: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows, other = world.parts.table, Fields(world.parts.table)
+    rows, other = world.stores.table, Fields(world.stores.table)
     read = rows.get
 
     def read_and_be_overtaken(key: Key) -> Item | None:
@@ -176,7 +176,7 @@ def test_names_that_another_writer_adds_in_between_are_kept(
 
 
 def test_names_that_are_known_cost_nothing(world: World, collection: Collection) -> None:
-    fields = Fields(world.parts.table)
+    fields = Fields(world.stores.table)
     fields.add(ACME, collection.id, ["a", "b"])
     before = world.rows()
     fields._table = None  # type: ignore[assignment]  # no request can be made
@@ -188,7 +188,7 @@ def test_names_that_are_known_cost_nothing(world: World, collection: Collection)
 
 def test_a_document_that_brings_too_many_names_fails_and_says_so(world: World, collection: Collection) -> None:
     held = 4
-    Fields(world.parts.table).add(ACME, collection.id, [f"n{number}" for number in range(MAX_FIELDS - held)])
+    Fields(world.stores.table).add(ACME, collection.id, [f"n{number}" for number in range(MAX_FIELDS - held)])
     calls = world.embedder.calls
     with pytest.raises(InvalidArgument, match="1000") as refused:
         world.ingest(collection, "red five", attributes={"one too many": 1})
@@ -243,6 +243,6 @@ def test_a_score_that_is_too_low_is_the_reason_before_the_filter_is(world: World
 
 def test_a_filter_that_had_nothing_to_leave_out_is_no_reason(world: World) -> None:
     empty = world.collection("empty")
-    Fields(world.parts.table).add(ACME, empty.id, ["year"])
+    Fields(world.stores.table).add(ACME, empty.id, ["year"])
     why = reason(world.engine.retrieve(ACME, question({"year": 1}, collections=[empty.id])))
     assert why.code == ReasonCode.NO_DOCUMENTS

@@ -59,12 +59,12 @@ def test_a_version_that_turns_current_between_two_rounds_is_found(
 
     def swap() -> None:
         """What the rest of the ingest does, between the first and the second round of the search."""
-        head, source = world.parts.documents.head_and_source(working)
+        head, source = world.stores.documents.head_and_source(working)
         assert head is not None
-        world.parts.transitions.swap(head, chunk_count=1, info=None, read=source)
+        world.stores.transitions.swap(head, chunk_count=1, info=None, read=source)
 
     document = die(world, recorder, collection, "red green blue", source_key="a")
-    found = world.parts.documents.head(ACME, document)
+    found = world.stores.documents.head(ACME, document)
     assert found is not None
     working = found
     look_while_the_new_version_is_written_and_not_swapped()
@@ -169,7 +169,8 @@ def vector_without_row(world: World, collection: Collection, document: DocumentI
 
 
 def test_an_unkeyed_vector_without_any_row_is_kept_as_an_orphan(world: World, collection: Collection) -> None:
-    metrics = world.parts.metrics = RecordedMetrics()
+    metrics = RecordedMetrics()
+    world.rebuild(metrics=metrics)
     chunk_id = vector_without_row(world, collection, DocumentId.new(1, 1))
     world.ingest(collection, "red")
     result = ask(world)
@@ -216,7 +217,7 @@ def test_a_dropped_keyed_hit_is_refilled(world: World, collection: Collection) -
     first = world.ingest(collection, "red green blue", source_key="a")
     world.ingest(collection, "red", source_key="b")
     assert first.document_id is not None
-    world.parts.documents.delete_chunks(ACME, [ChunkId.of(first.document_id, 1, 0)])
+    world.stores.documents.delete_chunks(ACME, [ChunkId.of(first.document_id, 1, 0)])
     assert texts(ask(world, 1)) == ["red"]
     result = ask(world, 2)
     assert texts(result) == ["red"]

@@ -167,7 +167,7 @@ def test_a_collection_that_the_tenant_lacks_is_not_found_before_anything_is_embe
 
 def test_a_model_that_is_configured_no_more_is_said_so(world: World) -> None:
     fill(world, "red")
-    world.parts.embedders = {"other": HashedEmbedder("other")}
+    world.rebuild(embedders=[HashedEmbedder("other")])
     with pytest.raises(NotConfigured, match="hashed-words"):
         ask(world)
 
@@ -265,7 +265,8 @@ def test_a_hook_that_raises_changes_no_answer(world: World, recorder: Recorder) 
 
 def test_a_question_is_embedded_once_and_measured(world: World) -> None:
     fill(world, "red", "green")
-    metrics = world.parts.metrics = RecordedMetrics()
+    metrics = RecordedMetrics()
+    world.rebuild(metrics=metrics)
     calls = world.embedder.calls
     ask(world)
     assert world.embedder.calls == calls + 1

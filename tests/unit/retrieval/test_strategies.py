@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.analysis.terms import query_terms
+from core.metadata.documents import Documents
 from core.model.collection import Collection
 from core.model.errors import CollectionNotFound, InvalidArgument, NotConfigured, Unavailable
 from core.model.hit import CompareResult, ReasonCode, RetrieveResult
@@ -53,14 +54,14 @@ def fill(world: World, *contents: str, name: str = "notes", **fields: Any) -> Co
 
 def with_reranker(world: World) -> WordOverlapReranker:
     reranker = WordOverlapReranker(world.clock)
-    world.parts.reranker = reranker
+    world.rebuild(reranker=reranker)
     return reranker
 
 
 def with_models(world: World, *names: str) -> dict[str, HashedEmbedder]:
     """Embedders of other spaces, so that one text has another vector in each."""
     embedders = {name: HashedEmbedder(name, dimensions=48 + 8 * place) for place, name in enumerate(names)}
-    world.parts.embedders = embedders
+    world.rebuild(embedders=embedders.values())
     return embedders
 
 
@@ -295,7 +296,7 @@ def test_a_reranker_that_fails_is_an_error_unless_the_question_allows_for_it(
 
 def test_a_slow_reranker_is_one_that_fails(world: World) -> None:
     slow = WordOverlapReranker(world.clock, seconds=0.0)
-    world.parts.reranker = slow
+    world.rebuild(reranker=slow)
     fill(world, *COLOURS)
     with pytest.raises(Unavailable):
         ask(world, strategy="rerank")
@@ -510,12 +511,11 @@ def test_whenever_a_source_is_replaced_a_hybrid_answer_is_of_one_version(
 
         monkeypatch.setattr(owner, name, once)
 
-    documents = world.parts.documents
     owner, name = {
         "before the search by terms": (vectors, "search"),
         "after it": (vectors, "search_text"),
-        "after the state": (documents, "serving"),
-        "after the rows": (documents, "chunks_and_infos"),
+        "after the state": (Documents, "serving"),
+        "after the rows": (Documents, "chunks_and_infos"),
     }[when]
     after(owner, name)
     query = RetrieveQuery(query=QUESTION, strategy=Strategy.HYBRID)
@@ -540,7 +540,7 @@ def test_a_lost_row_of_a_source_is_refilled(world: World, strategy: Strategy) ->
     collection = fill(world, "red green pale", "red")
     lost = world.ingest(collection, QUESTION, source_key="lost").document_id
     assert isinstance(lost, DocumentId)
-    world.parts.documents.delete_chunks(ACME, [ChunkId.of(lost, 1, 0)])
+    world.stores.documents.delete_chunks(ACME, [ChunkId.of(lost, 1, 0)])
     result = ask(world, strategy=strategy, top_k=2)
     assert set(texts(result)) == {"red green pale", "red"}
     assert [hit.rank for hit in result.hits] == [1, 2]
@@ -574,7 +574,7 @@ def test_an_embedder_that_has_other_dimensions_now_is_said_so(world: World) -> N
     collection = world.collection()
     world.ingest(collection, "red", source_key="a")
     model = collection.embedding_model
-    world.parts.embedders = {model: HashedEmbedder(model, dimensions=32)}
+    world.rebuild(embedders=[HashedEmbedder(model, dimensions=32)])
     with pytest.raises(NotConfigured, match="32 dimensions"):
         world.engine.retrieve(ACME, RetrieveQuery(query="red"))
     with pytest.raises(NotConfigured, match="32 dimensions"):
