@@ -1,7 +1,8 @@
-"""Function words of languages that are written with spaces, by the name of their Snowball stemmer.
+"""The stop words of languages that are written with spaces, by the name of the language's Snowball stemmer.
 
-They tell what language a text is in, and carry too little meaning to be searched for. Only words that say nothing
-alone are here: articles, pronouns, prepositions, conjunctions, forms of to be and to have.
+Stop words show which language a text is in. Nobody searches for them, because they carry too little meaning. The lists
+contain only words that mean nothing when they stand alone: articles, pronouns, prepositions, conjunctions, and forms of
+"to be" and "to have".
 """
 
 STOP_WORDS: dict[str, frozenset[str]] = {

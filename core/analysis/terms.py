@@ -1,9 +1,12 @@
-"""The terms of a text for BM25: the same for documents and questions, on every vector store.
+"""Makes the terms by which BM25 searches texts. Documents and questions get their terms in the same way, on every
+vector store.
 
-Words are runs of letters, marks and digits, after NFKC and case folding (Unicode Standard Annex 15; section 3.13 of the
-standard). Stop words are dropped, and the rest is stemmed by the Snowball stemmer of the text's language. Scripts that
-are written without spaces give overlapping pairs of characters instead, so that a question of one such character finds
-no longer word.
+A text is normalized by NFKC and case folding (Unicode Standard Annex 15; section 3.13 of the standard). Its words are
+the runs of letters, marks and digits. Stop words are left out, and the Snowball stemmer of the text's language stems
+all other words.
+
+Scripts that are written without spaces do not show where a word ends. A run of such a script gives overlapping pairs of
+characters instead of words. So a question of a single such character does not find a longer run that contains it.
 """
 
 import unicodedata
@@ -17,16 +20,17 @@ import Stemmer
 from core.analysis.stop_words import STOP_WORDS
 
 MAX_TERM = 64
-"""Longer terms are cut, in characters: what is longer is no word, and indexes have bounds."""
+"""The longest term, in characters. Longer terms are cut: they are hardly words, and indexes have limits."""
 MAX_QUERY_TERMS = 1024
-"""Different terms of one question that are searched for; further ones are left out."""
+"""The most different terms of a question. Further terms are left out."""
 
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}ー"
 _RUN = regex.compile(
     rf"(?P<unspaced>[{_UNSPACED}][{_UNSPACED}\p{{M}}]*+)|(?:(?![{_UNSPACED}])[\p{{L}}\p{{M}}\p{{N}}])++"
 )
 
-# The first of a script is what a text is taken for that does not say. A script that is not here is not stemmed.
+# The languages of each script that have a stemmer. The first of them is the language of a text without stop words. The
+# words of a script that is not listed are not stemmed.
 _LANGUAGES = {
     "LATIN": tuple(language for language in STOP_WORDS if language != "russian"),
     "CYRILLIC": ("russian",),
@@ -39,39 +43,45 @@ _LANGUAGES = {
 
 
 def document_terms(text: str) -> list[str]:
-    """The terms of a document's text, as often as they occur, in no order that means anything."""
-    terms, words = _runs(text)
-    for script, found in _by_script(words).items():
-        counts = _stop_words_of(found, script)
-        # The first of the best: without any stop word, the script's first language.
-        terms += _stemmed(found, max(counts, key=counts.__getitem__, default=None))
+    """Returns the terms of a document's text, each as often as it occurs. The order of the terms means nothing."""
+    terms, words = _pairs_and_words(text)
+    for script, script_words in _words_by_script(words).items():
+        counts = _count_stop_words(script_words, script)
+        # Where several languages have the highest count, ``max`` returns the first of them. So a text without any stop
+        # word gets the script's first language.
+        terms += _stem(script_words, max(counts, key=counts.__getitem__, default=None))
     return terms
 
 
 def query_terms(text: str) -> list[str]:
-    """The different terms of a question.
+    """Returns the different terms of a question, at most ``MAX_QUERY_TERMS``.
 
-    A short question often does not show its language. Then its words are taken as of every language that it may be
-    in: what is no word of a document's language finds nothing there. A text that shows none, a list or a table, was
-    taken for the script's first language, so that one is always among them.
+    A short question often does not show its language. Then its words are stemmed in every language that the question
+    may be in. The stems of a wrong language find nothing, because they are no terms of documents in another language.
+
+    A document that does not show its language, such as a list or a table, was stemmed in its script's first language.
+    So every question is stemmed in that language too.
     """
-    terms, words = _runs(text)
-    for script, found in _by_script(words).items():
-        counts = _stop_words_of(found, script)
-        most = max(counts.values(), default=0)
-        spoken = [language for language, count in counts.items() if count == most]
-        # A single stop word may be a word that counts in another language.
-        sure = [STOP_WORDS.get(language, frozenset()) for language in spoken] if most > 1 else []
-        left = [word for word in found if not any(word in stop_words for stop_words in sure)]
-        for language in dict.fromkeys([*counts][:1] + spoken):
-            terms += _stemmed(left, language)
+    terms, words = _pairs_and_words(text)
+    for script, script_words in _words_by_script(words).items():
+        counts = _count_stop_words(script_words, script)
         if not counts:
-            terms += found
+            terms += script_words
+            continue
+        first_language = next(iter(counts))
+        highest = max(counts.values())
+        likely_languages = [language for language, count in counts.items() if count == highest]
+        # One stop word does not prove a language, because an ordinary word of another language may be spelt the same.
+        proven_languages = likely_languages if highest > 1 else []
+        ignored = frozenset[str]().union(*(STOP_WORDS.get(language, frozenset()) for language in proven_languages))
+        kept_words = [word for word in script_words if word not in ignored]
+        for language in dict.fromkeys([first_language, *likely_languages]):
+            terms += _stem(kept_words, language)
     return list(dict.fromkeys(terms))[:MAX_QUERY_TERMS]
 
 
-def _runs(text: str) -> tuple[list[str], list[str]]:
-    """Pairs of characters from runs without spaces, and words."""
+def _pairs_and_words(text: str) -> tuple[list[str], list[str]]:
+    """Returns the pairs of characters of runs without spaces, and the words of all other runs."""
     pairs: list[str] = []
     words: list[str] = []
     for match in _RUN.finditer(unicodedata.normalize("NFKC", text).casefold()):
@@ -79,45 +89,44 @@ def _runs(text: str) -> tuple[list[str], list[str]]:
         if match["unspaced"] is None:
             words.append(run[:MAX_TERM])
         else:
-            pairs += [run[at : at + 2] for at in range(max(len(run) - 1, 1))]
+            pairs += [run[start : start + 2] for start in range(max(len(run) - 1, 1))]
     return pairs, words
 
 
-def _by_script(words: Iterable[str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+def _words_by_script(words: Iterable[str]) -> dict[str, list[str]]:
+    by_script: dict[str, list[str]] = {}
     for word in words:
-        found.setdefault(_script(word[0]), []).append(word)
-    return found
+        by_script.setdefault(_script(word[0]), []).append(word)
+    return by_script
 
 
 @cache
 def _script(letter: str) -> str:
-    """The first word of a character's name, which for letters is their script."""
+    """Returns the script of a letter: the first word of the letter's Unicode name."""
     return unicodedata.name(letter, "").partition(" ")[0]
 
 
-def _stop_words_of(words: Sequence[str], script: str) -> dict[str, int]:
-    """How many of the words are stop words, by language of the script."""
-    speakers = _speakers()
-    counts = Counter(language for word in words for language in speakers.get(word, ()))
+def _count_stop_words(words: Sequence[str], script: str) -> dict[str, int]:
+    """Returns, for each language of a script, how many of the words are stop words of that language."""
+    languages_by_stop_word = _languages_by_stop_word()
+    counts = Counter(language for word in words for language in languages_by_stop_word.get(word, ()))
     return {language: counts[language] for language in _LANGUAGES.get(script, ())}
 
 
 @cache
-def _speakers() -> dict[str, list[str]]:
-    """The languages that have a stop word."""
-    speakers: dict[str, list[str]] = {}
-    for language, words in STOP_WORDS.items():
-        for word in words:
-            speakers.setdefault(word, []).append(language)
-    return speakers
+def _languages_by_stop_word() -> dict[str, list[str]]:
+    languages: dict[str, list[str]] = {}
+    for language, stop_words in STOP_WORDS.items():
+        for stop_word in stop_words:
+            languages.setdefault(stop_word, []).append(language)
+    return languages
 
 
-def _stemmed(words: Sequence[str], language: str | None) -> list[str]:
-    """The words without a language's stop words, stemmed; as they are when there is no language."""
+def _stem(words: Sequence[str], language: str | None) -> list[str]:
+    """Returns the stems of the words that are no stop words of a language; without a language, the words themselves."""
     if language is None:
         return list(words)
     stop_words = STOP_WORDS.get(language, frozenset())
-    # A stemmer is not safe for threads, and quickly made.
-    stemmed: list[str] = Stemmer.Stemmer(language).stemWords([word for word in words if word not in stop_words])
-    return stemmed
+    # Threads may not share a stemmer. A new stemmer for each call costs little.
+    stems: list[str] = Stemmer.Stemmer(language).stemWords([word for word in words if word not in stop_words])
+    return stems

@@ -1,4 +1,4 @@
-"""A loaded text, cut into the chunks of one document."""
+"""Makes the chunks of one document from its loaded text."""
 
 import json
 from bisect import bisect_right
@@ -15,7 +15,9 @@ from core.splitting.counting import TokenCounter
 from core.splitting.types import Splitter
 
 MAX_ATTRIBUTES_BYTES = 64 * 1024
+"""The most bytes that the attributes of a document may have together, as JSON."""
 MAX_GAP = 1024
+"""The longest text between two chunks that is kept with the second chunk, in code points."""
 
 
 def chunk_document(
@@ -31,27 +33,32 @@ def chunk_document(
     overlap: int,
     counter: TokenCounter,
 ) -> list[Chunk]:
-    """The chunks of one attempt at a document, in order.
+    """Returns the chunks that one attempt makes of a document, in order.
 
     Args:
-        attempt: 1 to 15; part of the chunks' ids.
-        origin: where the document came from; empty: not said.
-        attributes: the caller's; they win over what the document says of itself. Of that, as much is kept as
-            makes 64 attributes and 64 KiB together: they are stored with every chunk.
-        size, overlap: tokens of ``counter``.
+        loaded: the text of the document.
+        attempt: the number of the attempt, 1 to 15. The chunks' ids contain it.
+        origin: where the document came from; empty when the caller does not say.
+        attributes: the caller's attributes. The document's own attributes are added as far as all together are at
+            most 64 attributes and 64 KiB, because they are stored with every chunk. Where both have a name, the
+            caller's value stays.
+        splitter: cuts the text.
+        size: the most tokens of a chunk.
+        overlap: the most tokens that a chunk shares with the chunk before it.
+        counter: counts the tokens.
 
     Raises:
-        EmptyContent: nothing to make a chunk of.
-        PayloadTooLarge: more chunks than a document's ids can number (1,048,576).
-        InvalidArgument: size or overlap out of range.
+        EmptyContent: the text is nothing but white space.
+        PayloadTooLarge: the text makes more chunks than the ids of a document can number (1,048,576).
+        InvalidArgument: ``size`` or ``overlap`` is out of range.
     """
     spans = splitter.split(loaded, size, overlap, counter)
     if not spans:
         raise EmptyContent("Nothing is left of the document after loading")
     if len(spans) > MAX_CHUNKS:
         raise PayloadTooLarge(f"The document makes more than {MAX_CHUNKS} chunks", limit=MAX_CHUNKS)
-    trails = _Trails(loaded.headings)
-    merged = _merge(attributes, loaded.attributes)
+    trails = _HeadingTrails(loaded.headings)
+    all_attributes = _merge_attributes(attributes, loaded.attributes)
     chunks: list[Chunk] = []
     for index, (start, end) in enumerate(spans):
         text = loaded.text[start:end]
@@ -64,7 +71,7 @@ def chunk_document(
                 context=trails.at(start),
                 page=page_at(loaded.pages, start),
                 origin=origin or None,
-                attributes=merged,
+                attributes=all_attributes,
                 id=ChunkId.of(document_id, attempt, index),
                 document_id=document_id,
                 collection_id=collection_id,
@@ -77,40 +84,45 @@ def chunk_document(
     return chunks
 
 
-def _gap(text: str, start: int, end: int) -> str | None:
-    return text[start:end] if 0 < end - start <= MAX_GAP else None
+def _gap(text: str, previous_end: int, start: int) -> str | None:
+    """Returns the text between two chunks; None when there is none, or more than ``MAX_GAP`` code points."""
+    return text[previous_end:start] if 0 < start - previous_end <= MAX_GAP else None
 
 
-def _merge(given: Attributes, found: Attributes) -> dict[str, Any]:
-    merged = dict(given)
-    room = MAX_ATTRIBUTES_BYTES - _size(given)
-    for name, value in found.items():
-        if name in given:
+def _merge_attributes(callers: Attributes, documents: Attributes) -> dict[str, Any]:
+    """Returns the caller's attributes, with as many of the document's own as the limits leave room for."""
+    merged = dict(callers)
+    room = MAX_ATTRIBUTES_BYTES - _json_size(callers)
+    for name, value in documents.items():
+        if name in callers:
             continue
-        room -= _size({name: value})
+        room -= _json_size({name: value})
         if room < 0 or len(merged) == MAX_ATTRIBUTES:
             break
         merged[name] = value
     return merged
 
 
-def _size(attributes: Attributes) -> int:
+def _json_size(attributes: Attributes) -> int:
     return len(json.dumps(attributes, ensure_ascii=False).encode())
 
 
-class _Trails:
-    """The headings that apply at each place: of every level the last one, unless a higher one came since."""
+class _HeadingTrails:
+    """Says of any offset in a text which headings the offset is under: the open heading of every level.
+
+    A heading is open from its own start to the next heading of the same level or a higher level.
+    """
 
     def __init__(self, headings: Sequence[Heading]) -> None:
         self._starts = [heading.start_index for heading in headings]
         self._trails: list[str] = []
         open_headings: list[Heading] = []
         for heading in headings:
-            open_headings = [other for other in open_headings if other.level < heading.level]
+            open_headings = [outer for outer in open_headings if outer.level < heading.level]
             open_headings.append(heading)
-            self._trails.append(" > ".join(other.title for other in open_headings))
+            self._trails.append(" > ".join(open_heading.title for open_heading in open_headings))
 
-    def at(self, place: int) -> str | None:
-        """The trail at a place, outermost first; a heading applies from its own first character on."""
-        number = bisect_right(self._starts, place)
-        return self._trails[number - 1] if number else None
+    def at(self, offset: int) -> str | None:
+        """Returns the titles of the open headings, outermost first; None before the first heading."""
+        headings_before = bisect_right(self._starts, offset)
+        return self._trails[headings_before - 1] if headings_before else None

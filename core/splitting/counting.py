@@ -4,17 +4,21 @@ from typing import Protocol
 
 
 class TokenCounter(Protocol):
-    """Counts tokens as one model does, or estimates them."""
+    """Counts the tokens of a text exactly as a model does, or estimates their number.
+
+    Attributes:
+        name: the counter's stable name.
+    """
 
     name: str
 
     def count(self, text: str) -> int:
-        """Tokens of a text, without any that a model adds around it."""
+        """Returns the number of tokens of a text, without the tokens that a model adds around every text."""
         ...
 
 
 class CharsPerFour:
-    """An estimate: a token for every four code points, rounded up, as is usual for English text."""
+    """Estimates one token for every four code points, rounded up. English text usually has about that many."""
 
     name = "chars/4"
 

@@ -1,4 +1,7 @@
-"""Grapheme clusters: what a reader takes for one character (Unicode Standard Annex 29)."""
+"""Finds grapheme clusters: the sequences of code points that a reader sees as one character.
+
+Unicode Standard Annex 29 defines them. Examples are a letter with its combining marks, a flag and an emoji family.
+"""
 
 from bisect import bisect_right, insort
 
@@ -9,44 +12,57 @@ _CLUSTER = regex.compile(r"\X")
 
 
 class Graphemes:
-    """Where the graphemes of one text begin. Remembers boundaries, so that asking along a text stays linear."""
+    """Says of any offset in one text which grapheme the offset is inside of.
+
+    An object of this class remembers the boundaries that it finds. So the time of many calls along a text grows
+    linearly with the text's length.
+    """
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._known = [0]
-        self._last = (0, 0)
+        # Starts of graphemes, in order. The search for a grapheme goes back no further than the nearest of them.
+        self._known_starts = [0]
+        self._last_grapheme = (0, 0)
 
-    def around(self, place: int) -> tuple[int, int]:
-        """The grapheme that ``place`` stands inside of, as its start and end; ``(place, place)`` between two."""
-        if self._is_certain(place):
-            return place, place
-        if not self._last[0] < place < self._last[1]:
-            self._last = self._find(place)
-        start, end = self._last
-        return (start, end) if place < end else (place, place)
+    def around(self, offset: int) -> tuple[int, int]:
+        """Returns the start and end of the grapheme that an offset is inside of.
 
-    def _is_certain(self, place: int) -> bool:
-        """Whether a boundary shows without its surroundings: between ASCII characters there always is one,
-        but between CR and LF."""
-        if place <= 0 or place >= len(self._text):
+        For an offset between two graphemes, the result is ``(offset, offset)``.
+        """
+        if self._is_plain_boundary(offset):
+            return offset, offset
+        if not self._last_grapheme[0] < offset < self._last_grapheme[1]:
+            self._last_grapheme = self._grapheme_before(offset)
+        start, end = self._last_grapheme
+        return (start, end) if offset < end else (offset, offset)
+
+    def _is_plain_boundary(self, offset: int) -> bool:
+        """Returns whether the two characters around an offset are enough to tell that a grapheme ends there.
+
+        There is a boundary between any two ASCII characters, except between CR and LF.
+        """
+        if offset <= 0 or offset >= len(self._text):
             return True
-        pair = self._text[place - 1 : place + 1]
+        pair = self._text[offset - 1 : offset + 1]
         return pair.isascii() and pair != "\r\n"
 
-    def _find(self, place: int) -> tuple[int, int]:
-        """The grapheme that holds the character before ``place``."""
-        floor = self._known[bisect_right(self._known, place - 1) - 1]
-        start = place - 1
-        while start > floor and not self._is_certain(start):
+    def _grapheme_before(self, offset: int) -> tuple[int, int]:
+        """Returns the start and end of the grapheme that contains the character before an offset."""
+        floor = self._known_starts[bisect_right(self._known_starts, offset - 1) - 1]
+        start = offset - 1
+        while start > floor and not self._is_plain_boundary(start):
             start -= 1
-        while (end := self._end(start)) < place:
+        while (end := self._end_of(start)) < offset:
             start = end
-        insort(self._known, start)
+        insort(self._known_starts, start)
         return start, end
 
-    def _end(self, start: int) -> int:
-        """Where the grapheme that begins at ``start`` ends. ``\\X`` looks back over all flags before it, so that it is
-        shown nothing else of the text."""
+    def _end_of(self, start: int) -> int:
+        """Returns the end of the grapheme that begins at an offset.
+
+        ``\\X`` looks back over all flags before the place where it matches. A slice of the text from the grapheme's
+        start leaves nothing to look back over.
+        """
         width = _USUAL_LENGTH
         while True:
             piece = self._text[start : start + width]

@@ -1,7 +1,7 @@
 """The registry of splitters: which splitter each chunk strategy stands for.
 
-To add a splitter, write it in a module of its own in this room and add it to ``SPLITTERS``. Its name is the chunk
-strategy by which collections choose it.
+To add a splitter, write it in a module of its own in this room and add it to ``SPLITTERS``. The chunk strategies that
+collections may choose, the text of the refusal and the description of the engine all come from the splitters' names.
 """
 
 from semantic_text_splitter import MarkdownSplitter, TextSplitter
@@ -18,20 +18,16 @@ SPLITTERS: tuple[Splitter, ...] = (
 
 
 class Splitters:
-    """The splitters by name."""
+    """Finds the splitter of a chunk strategy."""
 
     def __init__(self) -> None:
         self._by_name = {splitter.name: splitter for splitter in SPLITTERS}
 
-    @property
-    def names(self) -> list[str]:
-        return list(self._by_name)
-
     def find(self, name: str) -> Splitter:
-        """The splitter of a chunk strategy's name.
+        """Returns the splitter that a chunk strategy names.
 
         Raises:
-            InvalidArgument: there is none; the message names those there are.
+            InvalidArgument: no splitter has this name. The message lists the names that splitters have.
         """
         splitter = self._by_name.get(name)
         if splitter is None:
@@ -41,4 +37,5 @@ class Splitters:
         return splitter
 
     def describe(self) -> Component:
+        """Describes the splitters for the engine's list of components."""
         return Component(name=", ".join(self._by_name), type="semantic-text-splitter", configured=True)

@@ -1,4 +1,4 @@
-"""What splitters take and make: a loaded text in, spans of bounded size out."""
+"""The protocol of every splitter, and the spans into which a splitter cuts a loaded text."""
 
 from typing import NamedTuple, Protocol
 
@@ -7,18 +7,35 @@ from core.splitting.counting import TokenCounter
 
 
 class Span(NamedTuple):
-    """A piece of a text: ``text[start_index:end_index]``, in code points, never empty."""
+    """A piece of a text, ``text[start_index:end_index]``. Both offsets are in code points. A span is never empty."""
 
     start_index: int
     end_index: int
 
 
 class Splitter(Protocol):
-    """Cuts a loaded text into spans of at most ``size`` tokens."""
+    """Cuts a loaded text into spans of a bounded number of tokens.
+
+    Attributes:
+        name: the splitter's stable name, which is the chunk strategy by which collections choose the splitter. The
+            lineage of a chunk and the fingerprint of a document contain the name.
+    """
 
     name: str
 
-    def split(self, text: LoadedText, size: int, overlap: int, counter: TokenCounter) -> list[Span]:
-        """Spans in order of start. No span is blank, over ``size`` tokens or over 32 KiB, or ends inside a
-        grapheme, unless one grapheme alone is larger."""
+    def split(self, loaded: LoadedText, size: int, overlap: int, counter: TokenCounter) -> list[Span]:
+        """Returns the spans of a loaded text, in the order of their starts.
+
+        Every character that is not white space is in a span. No span is blank, begins or ends inside a grapheme, or
+        is larger than ``size`` tokens or 32 KiB. Only a grapheme that is itself larger than that is cut.
+
+        Args:
+            loaded: the text to cut.
+            size: the most tokens that a span may have, from 1.
+            overlap: the most tokens that a span may share with the span before it; from 0, smaller than ``size``.
+            counter: counts the tokens.
+
+        Raises:
+            InvalidArgument: ``size`` or ``overlap`` is out of range.
+        """
         ...

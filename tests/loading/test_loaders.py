@@ -13,16 +13,11 @@ from core.model.errors import UnsupportedMediaType
 @pytest.mark.parametrize(
     ("source_type", "loader", "charset"),
     [
-        ("text/plain", "text", None),
-        ("TEXT/Plain", "text", None),
+        *((name, "text", None) for name in ("text/plain", "TEXT/Plain", "text/plain; charset=", "text/x-python")),
         (" text/plain ; Charset=UTF-8", "text", "utf-8"),
         ('text/plain; format=flowed; charset="ISO-8859-1"', "text", "iso-8859-1"),
-        ("text/plain; charset=", "text", None),
-        ("text/x-python", "text", None),
-        ("text/markdown; variant=GFM", "markdown", None),
-        ("text/x-markdown", "markdown", None),
-        ("text/html;charset=windows-1252", "html", "windows-1252"),
-        ("application/xhtml+xml", "html", None),
+        *((name, "markdown", None) for name in ("text/markdown; variant=GFM", "text/x-markdown")),
+        *[("text/html;charset=windows-1252", "html", "windows-1252"), ("application/xhtml+xml", "html", None)],
     ],
 )
 def test_a_media_type_decides_loader_and_charset(source_type: str, loader: str, charset: str | None) -> None:
@@ -33,10 +28,8 @@ def test_a_media_type_decides_loader_and_charset(source_type: str, loader: str, 
 @pytest.mark.parametrize(
     ("name", "source_type"),
     [
-        ("notes.txt", "text/plain"),
-        ("a/b.c/README.MD", "text/markdown"),
-        ("page.htm", "text/html"),
-        ("page.xhtml", "application/xhtml+xml"),
+        *[("notes.txt", "text/plain"), ("a/b.c/README.MD", "text/markdown")],
+        *[("page.htm", "text/html"), ("page.xhtml", "application/xhtml+xml")],
     ],
 )
 def test_the_suffix_of_a_file_name_decides_the_media_type(name: str, source_type: str) -> None:
