@@ -129,4 +129,5 @@ def _stem(words: Sequence[str], language: str | None) -> list[str]:
     stop_words = STOP_WORDS.get(language, frozenset())
     # Threads may not share a stemmer. A new stemmer for each call costs little.
     stems: list[str] = Stemmer.Stemmer(language).stemWords([word for word in words if word not in stop_words])
-    return stems
+    # The Arabic stemmer leaves nothing of vowel signs that stand alone, and an empty term would be no word.
+    return [stem for stem in stems if stem]

@@ -64,6 +64,7 @@ texts = st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from(CHARA
 
 
 @given(texts)
+@example("\u064b")
 @example("x" * (MAX_TERM + 1))
 def test_a_term_is_a_single_word_that_every_index_can_store(text: str) -> None:
     for term in (*document_terms(text), *query_terms(text)):
