@@ -23,18 +23,18 @@ def matches(question: str, document: str) -> bool:
 @pytest.mark.parametrize(
     ("question", "document"),
     [
-        *((q, ENGLISH) for q in ("weaving", "WEAVES", "ＷＥＡＶＥＳ", "Which machines were invented?")),
-        *((q, SPANISH) for q in ("inventar", "¿Qué máquinas hay?", "hilo")),
-        *((q, GERMAN) for q in ("Maschinen", "Was wurde erfunden?")),
+        *((question, ENGLISH) for question in ("weaving", "WEAVES", "ＷＥＡＶＥＳ", "Which machines were invented?")),
+        *((question, SPANISH) for question in ("inventar", "¿Qué máquinas hay?", "hilo")),
+        *((question, GERMAN) for question in ("Maschinen", "Was wurde erfunden?")),
         *[("машины", RUSSIAN), ("機械", "織機は糸を布にする機械です。"), ("糸", "糸")],
         *[("เครื่องจักร", "กี่ทอผ้าเป็นเครื่องจักร"), ("기계입니다", "베틀은 실을 천으로 짜는 기계입니다")],
         *[("cafe\u0301", "Le café est dans la rue."), ("strasse", STRASSE), ("strasse", "The Straße is a road.")],
-        *((q, "The error ERR_4012 is known.") for q in ("4012", "err 4012")),
+        *((question, "The error ERR_4012 is known.") for question in ("4012", "err 4012")),
         # A list or a table does not show its language.
         *[(HOUSES, "Häuser Gärten Preise Rechnungen 4711"), ("¿Qué hay en la ciudad de Zaragoza?", "Zaragoza 50001")],
         ("Où sont les chevaux dans la ville", "Chevaux noirs: liste"),
         # Each of these English words is a stop word of another language.
-        *((q, f"It was known that the {q} had been over for years.") for q in ("war", "die", "fast", "son", "come")),
+        *((word, f"It was known that the {word} had been over.") for word in ("war", "die", "fast", "son", "come")),
     ],
 )
 def test_a_question_matches_a_document_with_other_forms_of_its_words(question: str, document: str) -> None:
