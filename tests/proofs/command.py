@@ -44,6 +44,7 @@ class Options:
         rounds: how much work; 1 is the full size.
         quiet: only the last line is printed.
         server: the URL of the vector store's server, where it has one.
+        room: the room of the code whose mutants are tried; empty: all rooms. Other proofs have no rooms.
     """
 
     seed: int = 0
@@ -52,6 +53,7 @@ class Options:
     quiet: bool = False
     processes: int = 1
     server: str = ""
+    room: str = ""
 
     def store(self) -> VectorStore:
         return STORES[self.vectors](self.server)
@@ -76,15 +78,17 @@ def main(
     *,
     held: Callable[[Report], bool],
     every_store: bool = False,
+    rooms: Sequence[str] = (),
 ) -> None:
     """Runs a proof as a program.
 
     Args:
         every_store: it tries all stores unless one is named.
+        rooms: the rooms of the code of which one can be chosen.
 
     Ends the process: 0 when every promise held, 1 when one was broken, 2 when it could not run.
     """
-    options = _options(name, every_store=every_store)
+    options = _options(name, rooms, every_store=every_store)
     hush()
     started = time.monotonic()
     try:
@@ -116,10 +120,14 @@ def hush() -> None:
     logging.disable(logging.ERROR)
 
 
-def _options(name: str, *, every_store: bool) -> Options:
+def _options(name: str, rooms: Sequence[str], *, every_store: bool) -> Options:
     stores = [ALL, *sorted(STORES)] if every_store else sorted(STORES)
-    given = parser(None, prog=f"python -m tests.proofs.{name}", vectors=stores).parse_args()
-    return Options(given.seed, given.rounds, given.vectors, given.json, processes=os.cpu_count() or 1)
+    known = parser(None, prog=f"python -m tests.proofs.{name}", vectors=stores)
+    if rooms:
+        known.add_argument("--room", choices=rooms, default="", help="the room whose mutants are tried, instead of all")
+    given = known.parse_args()
+    room = given.room if rooms else ""
+    return Options(given.seed, given.rounds, given.vectors, given.json, processes=os.cpu_count() or 1, room=room)
 
 
 def _progress(options: Options) -> Callable[[str], None]:

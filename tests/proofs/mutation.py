@@ -1,89 +1,91 @@
-"""How a protection is switched off: a function of the engine is made anew from its own text, with one piece changed.
-
-It lasts for a block, in this process alone. The piece must be there, once: a mutant of code that has changed is an
-error, and not a protection that was tried.
-"""
+"""Mutants: the engine with one protection switched off, for a block and in this process alone."""
 
 import __future__
 
+import ast
 import inspect
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from importlib import import_module
 from types import CodeType, FunctionType
-from typing import Any
 
+from tests.proofs.edits import Edit
 from tests.proofs.probes import Probe
 
 
-@dataclass(frozen=True)
 class Mutant:
-    """A protection switched off.
+    """The engine without one protection.
 
-    Attributes:
-        where: the function, as ``module:name``.
-        old, new: the piece of its text, and what takes its place.
-        probes: the pieces of proofs that are tried first; then all are.
-        more: further edits: where one protection stands behind another, neither is seen to be gone alone.
-        vectors: the vector store that it is of; empty: of none.
+    Args:
+        name: a sentence that says what the engine no longer does.
+        edits: what takes the protection out. There are several where one protection stands behind another, so that no
+            proof sees that one of them alone is gone.
+        probes: pieces of proofs that are tried first; after them, all are.
+        vectors: the vector store that the protection belongs to; empty: it belongs to none.
     """
 
-    name: str
-    where: str
-    old: str
-    new: str
-    probes: tuple[Probe, ...] = ()
-    more: tuple[tuple[str, str, str], ...] = ()
-    vectors: str = ""
+    def __init__(self, name: str, *edits: Edit, probes: Sequence[Probe], vectors: str = "") -> None:
+        self.name = name
+        self.edits = edits
+        self.probes = probes
+        self.vectors = vectors
 
 
 @contextmanager
 def switched_off(mutant: Mutant) -> Iterator[None]:
-    """The engine without a protection.
+    """Runs the block with the mutant in the engine's place. Calls from other threads meet it too.
 
     Raises:
-        LookupError: the piece of text is not there, or not once.
+        LookupError: an edit does not apply to the engine's code as it is now. The message says which and why.
     """
-    edits: dict[str, list[tuple[str, str]]] = {}
-    for where, old, new in ((mutant.where, mutant.old, mutant.new), *mutant.more):
-        edits.setdefault(where, []).append((old, new))
-    changed = [(_function(where), _edited(where, some)) for where, some in edits.items()]
-    originals = [(function, function.__code__) for function, _ in changed]
+    edits: defaultdict[FunctionType, list[Edit]] = defaultdict(list)
+    for edit in mutant.edits:
+        edits[edit.function].append(edit)
+    codes = {function: _edited(function, changes) for function, changes in edits.items()}
+    originals = {function: function.__code__ for function in codes}
     try:
-        for function, code in changed:
+        for function, code in codes.items():
             function.__code__ = code
         yield
     finally:
-        for function, code in originals:
+        for function, code in originals.items():
             function.__code__ = code
 
 
-def _edited(where: str, edits: Sequence[tuple[str, str]]) -> CodeType:
-    """A function's code with pieces of its text changed."""
-    function = _function(where)
-    lines = textwrap.dedent(inspect.getsource(function)).splitlines(keepends=True)
-    while lines[0].startswith("@"):
-        lines.pop(0)
-    source = "".join(lines)
-    for old, new in edits:
-        if source.count(old) != 1:
-            raise LookupError(f"{where} holds {old!r} {source.count(old)} times")
-        source = source.replace(old, new)
+def _edited(function: FunctionType, edits: Iterable[Edit]) -> CodeType:
+    """The code of a function with edits.
+
+    Raises:
+        LookupError: an edit does not apply.
+    """
+    [tree] = ast.parse(textwrap.dedent(inspect.getsource(function))).body
+    if not isinstance(tree, ast.FunctionDef):
+        raise TypeError(f"{function.__qualname__} is not made by def")
+    # The code alone is taken over, so decorators and defaults stay as they are.
+    tree.decorator_list = []
+    tree.args.defaults = [ast.Constant(None) for _ in tree.args.defaults]
+    tree.args.kw_defaults = [default and ast.Constant(None) for default in tree.args.kw_defaults]
+    if ast.get_docstring(tree) is not None:
+        del tree.body[0]
+    _Pairwise().visit(tree)
+    for edit in edits:
+        edit(tree)
+    module = ast.fix_missing_locations(ast.Module([tree], []))
+    flags = __future__.annotations.compiler_flag
     names = dict(function.__globals__)
-    code = compile(source, where, "exec", flags=__future__.annotations.compiler_flag, dont_inherit=True)
-    exec(code, names)  # the engine's own text, with a piece changed
-    edited: FunctionType = names[function.__name__]
-    return edited.__code__
+    exec(compile(module, function.__code__.co_filename, "exec", flags=flags, dont_inherit=True), names)
+    changed: FunctionType = names[function.__name__]
+    return changed.__code__
 
 
-def _function(where: str) -> FunctionType:
-    module, _, path = where.partition(":")
-    found: Any = import_module(module)
-    for name in path.split("."):
-        found = inspect.getattr_static(found, name)
-    function = getattr(found, "__func__", found)
-    if not isinstance(function, FunctionType):
-        raise TypeError(f"{where} is no function")
-    return function
+class _Pairwise(ast.NodeTransformer):
+    """Makes ``a == c and b == d`` of ``(a, b) == (c, d)``, so that each pair is a condition of its own."""
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        match node:
+            case ast.Compare(ast.Tuple(left), [ast.Eq() | ast.NotEq()], [ast.Tuple(right)]) if len(left) == len(right):
+                operator = ast.And() if isinstance(node.ops[0], ast.Eq) else ast.Or()
+                pairs = zip(left, right, strict=True)
+                return ast.BoolOp(operator, [ast.Compare(one, node.ops, [other]) for one, other in pairs])
+        return node

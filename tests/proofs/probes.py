@@ -1,4 +1,4 @@
-"""Pieces of proofs, to be pointed at a mutant: each looks where its protection matters."""
+"""Probes: pieces of proofs, each of which is tried on a mutant where its protection matters."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -27,13 +27,13 @@ from tests.proofs.storms import try_storms
 from tests.proofs.tally import Tally
 
 Probe = Callable[[Options], Iterator[Tally]]
-"""A piece of a proof, some tallies at a time."""
+"""Runs a piece of a proof and yields its tallies. A mutant is killed by the first tally with a problem."""
 
 STORMS_AT_ONCE = 50
 
 
 def race(name: str, limit: int = 80) -> Probe:
-    """Races whose name holds a text."""
+    """The races whose names hold a text, each in at most ``limit`` interleavings."""
 
     def probe(options: Options) -> Iterator[Tally]:
         for pair in races.pairs():
@@ -44,7 +44,7 @@ def race(name: str, limit: int = 80) -> Probe:
 
 
 def cut(name: str, share: float = 1.0) -> Probe:
-    """Cuts of the operations whose name holds a text."""
+    """A share of the cuts of the operations whose names hold a text."""
 
     def probe(options: Options) -> Iterator[Tally]:
         for operation in operations.OPERATIONS:
@@ -55,7 +55,7 @@ def cut(name: str, share: float = 1.0) -> Probe:
 
 
 def late(name: str, share: float = 1.0) -> Probe:
-    """Late writers whose name holds a text."""
+    """A share of the cases of the late writers whose names hold a text."""
 
     def probe(options: Options) -> Iterator[Tally]:
         for writer in late_writers.WRITERS:
@@ -66,18 +66,18 @@ def late(name: str, share: float = 1.0) -> Probe:
 
 
 def script(name: str = "") -> Probe:
-    """Scripted races whose name holds a text."""
+    """The scripted races whose names hold a text."""
 
     def probe(options: Options) -> Iterator[Tally]:
-        for one in scripts.SCRIPTS:
-            if name in one.name:
-                yield scripts.try_script(one, options)
+        for scripted in scripts.SCRIPTS:
+            if name in scripted.name:
+                yield scripts.try_script(scripted, options)
 
     return probe
 
 
 def storms(number: int) -> Probe:
-    """So many storms."""
+    """A number of storms: crowds of processes on one collection."""
 
     def probe(options: Options) -> Iterator[Tally]:
         for batch in range(number // STORMS_AT_ONCE):
@@ -87,57 +87,60 @@ def storms(number: int) -> Probe:
 
 
 def foreign(options: Options) -> Iterator[Tally]:
-    """A vector store that answers with another tenant's record: no answer may hold it."""
+    """A retrieve whose vector store answers with another tenant's records, none of which may be in the answer."""
     world = World(options.store(), options.seed)
     scene = operations.serving()(world)
     search = world.mirror.store.search
     tally = Tally()
 
-    def astray(tenant: Any, space: Any, query: Any) -> Any:
+    def search_of_another_tenant(tenant: Any, space: Any, query: Any) -> Any:
         return [replace(match, tenant=Tenant("globex")) for match in search(tenant, space, query)]
 
-    world.mirror.store.search = astray  # type: ignore[method-assign]  # this one store goes astray
+    world.mirror.store.search = search_of_another_tenant  # type: ignore[method-assign]  # of this store alone
     try:
         answer = world.plain.engine.retrieve(TENANT, RetrieveQuery(query="text", collections=[scene.collection]))
-        tally.add("a store gone astray", [Problem("mixed", f"{len(answer.hits)} hits of another tenant's")])
+        tally.add(
+            "a store that answers with another tenant's records",
+            [Problem("mixed", f"{len(answer.hits)} hits of another tenant's")],
+        )
     except RuntimeError:
-        tally.add("a store gone astray", [])
+        tally.add("a store that answers with another tenant's records", [])
     finally:
         world.close()
     yield tally
 
 
 def redelivered(options: Options) -> Iterator[Tally]:
-    """Events of a few objects, with handlers that live and with some that die."""
+    """The events of a few objects, with handlers that live and with handlers of which some die."""
     for part in range(3):
         for deadly in (False, True):
             yield redelivery.try_objects(options, f"part {part}", redelivery.AT_ONCE, deadly=deadly).tally
 
 
 def repaired(options: Options) -> Iterator[Tally]:
-    """A few small collections that are damaged and reconciled."""
+    """The reconcile of a few small collections that were damaged."""
     yield reconcile.try_small(options, 3, lambda line: None)
 
 
 def isolated(options: Options) -> Iterator[Tally]:
-    """A few tenants that try to reach one another's things."""
+    """Requests of a few tenants that try to reach what belongs to another tenant."""
     yield isolation.try_store(options, 12, 300, lambda line: None)[0]
 
 
 def cited(options: Options) -> Iterator[Tally]:
-    """Questions to small libraries."""
+    """Contexts for questions to small libraries, whose citations are compared with the documents."""
     for part in range(4):
         yield citations.try_part(options, 5, 16, part).tally
 
 
 def explained(options: Options) -> Iterator[Tally]:
-    """Questions to small libraries."""
+    """Answers to questions to small libraries, whose order is computed again from the figures in the answer."""
     for part in range(4):
         yield explain.try_part(options, 100, 40, part).tally
 
 
 def reasoned(name: str) -> Probe:
-    """Made situations whose name holds a text."""
+    """Answers with few hits, in the made situations whose names hold a text, whose reasons are compared."""
 
     def probe(options: Options) -> Iterator[Tally]:
         yield explain.try_cases(options, explain.cases(name))
@@ -146,24 +149,26 @@ def reasoned(name: str) -> Probe:
 
 
 def readied(options: Options) -> Iterator[Tally]:
-    """A few pairs of ingest and retrieve."""
+    """A few ingests, each followed by a retrieve that must find the document."""
     yield from (worker.tally for worker in ready.try_store(options, 64, lambda line: None))
 
 
 def beside(options: Options) -> Iterator[Tally]:
-    """Questions of a small tenant beside a larger one."""
+    """Questions of a small tenant, whose answers must not change with what a larger tenant has."""
     yield from interference.try_store(options, 150, 40, 40, lambda line: None)
 
 
+LATE = late("", 0.3)
 EVERYTHING: tuple[Probe, ...] = (
     script(),
     cut("", 0.02),
     late("", 0.05),
     storms(100),
     race("", 6),
-    late("", 0.3),
+    LATE,
     cut("", 0.2),
     storms(500),
     race("", 40),
     foreign,
 )
+"""What is tried on a mutant that its own probes let live."""

@@ -6,6 +6,7 @@ from core.vectors.opensearch.index import Engine
 from tests.proofs import interference, mutants
 from tests.proofs.command import Options
 from tests.proofs.mutation import Mutant
+from tests.proofs.probes import beside
 from tests.support.opensearch import ON_OPENSEARCH, store_on
 
 DOCUMENTS, OWN, QUESTIONS = 160, 60, 50
@@ -30,12 +31,12 @@ def test_a_graph_says_that_it_is_approximate_since_others_can_change_its_answers
     store.close()
 
 
-@pytest.mark.parametrize("mutant", mutants.named("interference", "embedded"), ids=lambda one: one.name)
+@pytest.mark.parametrize("mutant", mutants.probed_by(beside, "embedded"), ids=lambda mutant: mutant.name)
 def test_a_protection_switched_off_turns_the_proof_red(mutant: Mutant) -> None:
     assert mutants.try_mutant(mutant, Options(), probes=()).seen
 
 
 @ON_OPENSEARCH
-@pytest.mark.parametrize("mutant", mutants.named("interference", "opensearch"), ids=lambda one: one.name)
+@pytest.mark.parametrize("mutant", mutants.probed_by(beside, "opensearch"), ids=lambda mutant: mutant.name)
 def test_a_protection_of_OpenSearch_switched_off_turns_the_proof_red(mutant: Mutant, opensearch: str) -> None:
     assert mutants.try_mutant(mutant, Options(vectors="opensearch", server=opensearch), probes=()).seen

@@ -5,6 +5,7 @@ import pytest
 from tests.proofs import isolation, mutants
 from tests.proofs.command import Options, hush
 from tests.proofs.mutation import Mutant
+from tests.proofs.probes import isolated
 from tests.support.opensearch import ON_OPENSEARCH
 
 TENANTS = 25
@@ -27,12 +28,12 @@ def test_nor_do_tenants_who_share_an_index_of_OpenSearch(opensearch: str) -> Non
     assert isolation.held(report), report
 
 
-@pytest.mark.parametrize("mutant", mutants.named("isolation", "embedded"), ids=lambda one: one.name)
+@pytest.mark.parametrize("mutant", mutants.probed_by(isolated, "embedded"), ids=lambda mutant: mutant.name)
 def test_a_protection_switched_off_turns_the_proof_red(mutant: Mutant) -> None:
     assert mutants.try_mutant(mutant, Options(), probes=()).seen
 
 
 @ON_OPENSEARCH
-@pytest.mark.parametrize("mutant", mutants.named("isolation", "opensearch"), ids=lambda one: one.name)
+@pytest.mark.parametrize("mutant", mutants.probed_by(isolated, "opensearch"), ids=lambda mutant: mutant.name)
 def test_a_protection_of_OpenSearch_switched_off_turns_the_proof_red(mutant: Mutant, opensearch: str) -> None:
     assert mutants.try_mutant(mutant, Options(vectors="opensearch", server=opensearch), probes=()).seen

@@ -2,6 +2,7 @@
 
 from tests.proofs import mutants, ready
 from tests.proofs.command import Options
+from tests.proofs.probes import readied
 from tests.support.opensearch import ON_OPENSEARCH
 
 PAIRS = 160
@@ -21,11 +22,11 @@ def test_so_it_is_where_OpenSearch_becomes_searchable_now_and_then(opensearch: s
 
 
 def test_a_store_that_does_not_see_what_another_process_wrote_turns_the_proof_red() -> None:
-    (mutant,) = mutants.named("ready", "embedded")
+    (mutant,) = mutants.probed_by(readied, "embedded")
     assert mutants.try_mutant(mutant, Options(), probes=()).seen
 
 
 @ON_OPENSEARCH
 def test_a_refresh_that_is_not_waited_for_turns_the_proof_red(opensearch: str) -> None:
-    (mutant,) = mutants.named("ready", "opensearch")
+    (mutant,) = mutants.probed_by(readied, "opensearch")
     assert mutants.try_mutant(mutant, Options(vectors="opensearch", server=opensearch), probes=()).seen
