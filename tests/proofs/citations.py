@@ -25,9 +25,9 @@ from core.model.query import RetrieveQuery
 from core.splitting.counting import CharsPerFour, TokenCounter
 from tests.proofs.command import Options, Report, main, spread
 from tests.proofs.harness import seeded
-from tests.proofs.judge import Problem
 from tests.proofs.scribbles import Pen, Scribble
 from tests.proofs.tally import Tally, total
+from tests.support.books import Problem
 from tests.support.dynamodb import LargeDynamoDB
 from tests.support.embedder import HashedEmbedder
 from tests.support.engines import ACME, make_world

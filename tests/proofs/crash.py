@@ -12,12 +12,15 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from tests.proofs.calls import Call, Plan, let_pass
 from tests.proofs.command import Options, Report, main, spread
-from tests.proofs.harness import STALLED_S, Call, Cut, Kind, Outcome, Plan, World, applies, let_pass, seeded
-from tests.proofs.judge import Problem, Summary, look, settle_world, summary
+from tests.proofs.cuts import Cut, Kind, applies
+from tests.proofs.harness import STALLED_S, Outcome, World, seeded
+from tests.proofs.judge import Summary, look, summary, sweep_until_quiet
 from tests.proofs.killed import kill
 from tests.proofs.operations import OPERATIONS, Operation
 from tests.proofs.tally import Tally, total
+from tests.support.books import Problem
 
 KINDS = ("lost", "mixed", "orphans", "counters_wrong", "empty_answers", "left", "other")
 KILLS = 200
@@ -71,7 +74,7 @@ class Trial:
     def _end(self) -> tuple[Summary, list[Problem]]:
         if self._operation.damaged:
             self._world.clock.advance(RECONCILE_S)
-        rows, problems = settle_world(self._world)
+        rows, problems = sweep_until_quiet(self._world)
         return summary(rows, self._scene.known), problems
 
     def cases(self) -> Iterator[Case]:
@@ -95,7 +98,7 @@ class Trial:
         if outcome.died != case.kind.deadly:
             problems.append(Problem("other", f"died: {outcome.died}, failure: {outcome.failure!r}"))
         if cut.late and not case.again:
-            self._world.plain.engine.recovery.sweep(timedelta(0))
+            self._world.engine.recovery.sweep(timedelta(0))
         if case.again:
             self._run_again()
         cut.land()

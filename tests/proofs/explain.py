@@ -29,11 +29,12 @@ from core.model.tenant import Tenant
 from core.ranking.explain import explain
 from core.settings import Settings
 from core.vectors.types import TextQuery, VectorMatch, VectorQuery
+from tests.proofs.calls import Death
 from tests.proofs.command import Options, Report, main, spread
-from tests.proofs.harness import Death, seeded
-from tests.proofs.judge import Problem
+from tests.proofs.harness import seeded
 from tests.proofs.situations import MODELS, SITUATIONS, WAYS, Situation, Way, replaced, try_situation
 from tests.proofs.tally import Tally, total
+from tests.support.books import Problem
 from tests.support.dynamodb import LargeDynamoDB
 from tests.support.embedder import HashedEmbedder
 from tests.support.engines import TABLE, World, make_world

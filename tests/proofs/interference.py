@@ -32,8 +32,8 @@ from core.model.tenant import Tenant
 from core.vectors.types import TextQuery, VectorMatch, VectorQuery
 from tests.proofs.command import Options, Report, main
 from tests.proofs.harness import SETTINGS, seeded
-from tests.proofs.judge import Problem
 from tests.proofs.tally import Tally, total
+from tests.support.books import Problem
 from tests.support.clock import ManualClock
 from tests.support.dynamodb import LargeDynamoDB
 from tests.support.embedder import HashedEmbedder

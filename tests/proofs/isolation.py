@@ -28,7 +28,6 @@ from core.settings import Settings
 from tests.proofs.command import Options, Report, main, spread
 from tests.proofs.harness import TABLE, seeded
 from tests.proofs.intrusions import FAILED, INTRUSIONS, OK, Answer, Door, Intrusion, Kind
-from tests.proofs.judge import Problem
 from tests.proofs.residents import (
     IDENTIFIERS,
     Resident,
@@ -43,6 +42,7 @@ from tests.proofs.residents import (
     tenant_name,
 )
 from tests.proofs.tally import Tally, total
+from tests.support.books import Problem
 from tests.support.clock import ManualClock
 from tests.support.dynamodb import LargeDynamoDB
 from tests.support.embedder import HashedEmbedder

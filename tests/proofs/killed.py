@@ -35,11 +35,12 @@ from core.model.ids import ChunkId, CollectionId
 from core.model.ingest import IngestInput, IngestResult
 from core.vectors.embedded import EmbeddedVectorStore
 from infra.template import create_table
-from tests.proofs.harness import LIFE_S, SETTINGS, STALLED_S, TABLE, TENANT, seeded, text
-from tests.proofs.judge import Problem, look, settle_world, summary
-from tests.support.dynamodb import Items
+from tests.proofs.harness import LIFE_S, SETTINGS, STALLED_S, TABLE, TENANT, seeded
+from tests.proofs.judge import look, summary, sweep_until_quiet
+from tests.support.books import Problem
+from tests.support.contents import text
 from tests.support.embedder import HashedEmbedder
-from tests.support.engines import make_engine
+from tests.support.engines import World, make_engine
 
 HOST = "127.0.0.1"
 KEYS = ("one.md", "two.md")
@@ -214,26 +215,19 @@ def _say(process: "subprocess.Popen[str]", line: str) -> str:
 # -- the judge ---------------------------------------------------------------------------------------
 
 
-class RealWorld:
-    """What the judge looks at: the table over HTTP, the file of the vectors by SQLite itself."""
+class RealWorld(World):
+    """The world that the judge looks at: the table over HTTP, and the file of the vectors as SQLite itself reads it."""
+
+    clock: LaterClock  # one that is ahead of the machine's
 
     def __init__(self, url: str, path: Path) -> None:
-        self.clock = LaterClock(0)
-        self.broken: list[str] = []
-        self.dynamodb = self
-        self._client = _client(url)
+        super().__init__(_client(url), EmbeddedVectorStore(path), HashedEmbedder(), LaterClock(0), SETTINGS)
         self._path = path
-        self.engine, self.embedder = _engine(url, path, self.clock)
-        self.plain = self
-
-    @property
-    def items(self) -> Items:
-        pages = self._client.get_paginator("scan").paginate(TableName=TABLE, ConsistentRead=True)
-        return {(item["pk"]["S"], item["sk"]["S"]): item for page in pages for item in page["Items"]}
 
     def vector_texts(self) -> dict[ChunkId, str]:
         with closing(sqlite3.connect(self._path)) as connection:
-            return {ChunkId(one): content for one, content in connection.execute("SELECT chunk_id, text FROM vectors")}
+            rows = connection.execute("SELECT chunk_id, text FROM vectors")
+            return {ChunkId(chunk_id): content for chunk_id, content in rows}
 
     def store_problems(self) -> list[str]:
         return []
@@ -254,7 +248,7 @@ def expected(journal: str) -> dict[str, set[str | None]]:
 def judge(world: Any, journal: Path) -> list[Problem]:
     """Looks at once, then sweeps, and compares with what the workers wrote down."""
     problems = look(world)[1]
-    rows, found = settle_world(world)
+    rows, found = sweep_until_quiet(world)
     problems += found
     served: dict[str, str] = {}
     for _, _, key, tag, *_ in (one for one in summary(rows) if one[0] == "served"):

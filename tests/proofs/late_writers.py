@@ -14,11 +14,14 @@ from typing import Any
 from core.model.errors import IngestInterrupted
 from core.model.ids import DocumentId
 from tests.proofs import operations as do
+from tests.proofs.calls import Call, Death
 from tests.proofs.command import Options, Report, main, spread
-from tests.proofs.harness import LIFE_S, STALLED_S, Actor, Call, Death, Outcome, World, seeded
-from tests.proofs.judge import Problem, look, read_rows, settle_world
+from tests.proofs.harness import LIFE_S, STALLED_S, Actor, Outcome, World, seeded
+from tests.proofs.judge import look, sweep_until_quiet
 from tests.proofs.operations import Scene, newest, serving, stalled
 from tests.proofs.tally import Tally, total
+from tests.support.books import Problem
+from tests.support.rows import read_rows
 
 KINDS = ("lost", "mixed", "orphans", "counters_wrong", "empty_answers", "left", "other")
 
@@ -51,11 +54,11 @@ def _stall(world: World) -> None:
 
 def sweep(world: World, scene: Scene, writer: Writer) -> None:
     _stall(world)
-    world.plain.engine.recovery.sweep()
+    world.engine.recovery.sweep()
 
 
 def sweep_at_once(world: World, scene: Scene, writer: Writer) -> None:
-    world.plain.engine.recovery.sweep(timedelta(0))
+    world.engine.recovery.sweep(timedelta(0))
 
 
 def claim(world: World, scene: Scene, writer: Writer) -> None:
@@ -88,12 +91,12 @@ def delete_document(world: World, scene: Scene, writer: Writer) -> None:
 
 def delete_and_sweep(world: World, scene: Scene, writer: Writer) -> None:
     delete_document(world, scene, writer)
-    world.plain.engine.recovery.sweep(timedelta(0))
+    world.engine.recovery.sweep(timedelta(0))
 
 
 def claim_die_and_sweep(world: World, scene: Scene, writer: Writer) -> None:
     claim_and_die(do.VECTORS)(world, scene, writer)
-    world.plain.engine.recovery.sweep(timedelta(0))
+    world.engine.recovery.sweep(timedelta(0))
 
 
 def delete_source(world: World, scene: Scene, writer: Writer) -> None:
@@ -176,7 +179,7 @@ class Trial:
 
     def _owned(self) -> dict[DocumentId, int]:
         """The documents in progress, with their attempts."""
-        heads = read_rows(self.world.dynamodb.items).heads.values()
+        heads = read_rows(self.world.items).heads.values()
         return {head.document_id: head.attempt for head in heads if head.state.in_progress}
 
     def judge(self, at: int, taker: Taker, end: End) -> list[Problem]:
@@ -188,7 +191,7 @@ class Trial:
         if hold.taken and end == End.GOES_ON and not self._fails_itself(outcome):
             problems += self._interrupted(outcome)
             problems += self._nothing_left(hold.taken, "when it raised")
-        problems += settle_world(self.world)[1]
+        problems += sweep_until_quiet(self.world)[1]
         return problems + self._nothing_left(hold.taken, "in the end")
 
     def _fails_itself(self, outcome: Outcome) -> bool:
@@ -202,7 +205,7 @@ class Trial:
         return [Problem("other", f"not interrupted: {outcome.failure!r} {outcome.answer!r}")]
 
     def _nothing_left(self, taken: set[tuple[DocumentId, int]], when: str) -> list[Problem]:
-        rows = read_rows(self.world.dynamodb.items).chunks
+        rows = read_rows(self.world.items).chunks
         left = [one for one in (*rows, *self.world.vector_texts()) if (one.document_id, one.attempt) in taken]
         return [Problem("orphans", f"{len(left)} of what it wrote are left {when}")] if left else []
 
@@ -215,7 +218,7 @@ class Trial:
             answer = call.perform()
             if call.write and call.number == at:
                 self.world.clock.advance(LIFE_S + 1)
-                settle_world(self.world)
+                sweep_until_quiet(self.world)
             elif call.write and call.number > at:
                 written.append(call.label)
             return answer
@@ -224,7 +227,7 @@ class Trial:
         self._run(plan, patience=10 * LIFE_S)
         late = [label for label in written if not label.endswith(("delete", "batch_write_item"))]
         problems = [Problem("other", f"wrote {late} after its life")] if late and owned_before else []
-        return problems + look(self.world)[1] + settle_world(self.world)[1]
+        return problems + look(self.world)[1] + sweep_until_quiet(self.world)[1]
 
     def cases(self) -> Iterator[tuple[str, Callable[[], list[Problem]]]]:
         """Every case, by its name."""

@@ -5,24 +5,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from core.metadata.documents import Documents
-from core.metadata.dynamo import Table
 from core.model.collection import CollectionUpdate
 from core.model.errors import Unavailable, UnsupportedMediaType
 from core.model.ids import CollectionId, DocumentId
 from core.model.ingest import IngestInput, IngestResult
-from tests.proofs.harness import (
-    LIFE_S,
-    STALLED_S,
-    TABLE,
-    TENANT,
-    Actor,
-    Call,
-    Cut,
-    Kind,
-    World,
-    text,
-)
+from tests.proofs.calls import Call
+from tests.proofs.cuts import Cut, Kind
+from tests.proofs.harness import LIFE_S, STALLED_S, TENANT, Actor, World
+from tests.support.contents import text
 
 KEY = "folder/page.md"
 LARGE = 30
@@ -153,7 +143,7 @@ def failed_and_due(world: World) -> Scene:
     """A failed document that is to be cleaned once more, with vectors that a late writer left."""
     scene = stalled(serving(), VECTORS)(world)
     records = dict(world.mirror.records)
-    world.plain.engine.recovery.sweep(timedelta(0))
+    world.engine.recovery.sweep(timedelta(0))
     for place, record in records.items():
         world.mirror.write(place[0], place[1], [record])
     world.clock.advance(LIFE_S + 1)
@@ -164,7 +154,7 @@ def removed_and_due(world: World) -> Scene:
     """The mark of a removed document, with vectors that a late writer left."""
     scene = stalled(serving(), VECTORS)(world)
     records = dict(world.mirror.records)
-    world.plain.engine.documents.delete(TENANT, scene.named)
+    world.engine.documents.delete(TENANT, scene.named)
     for place, record in records.items():
         world.mirror.write(place[0], place[1], [record])
     world.clock.advance(LIFE_S + 1)
@@ -211,9 +201,9 @@ def damaged(world: World) -> Scene:
     world.mirror.delete(*place[:2], [place[2]])
     if other is None:
         raise ValueError("the ingest began nothing")
-    world.plain.engine.documents.delete(TENANT, other)
+    world.engine.documents.delete(TENANT, other)
     world.clock.advance(LIFE_S + 1)
-    world.plain.engine.recovery.sweep()
+    world.engine.recovery.sweep()
     for place, record in records.items():
         if place[2].document_id == other:
             world.mirror.write(*place[:2], [record])
@@ -241,8 +231,7 @@ def _die(world: World, name: str, step: Callable[[Actor], Any], kind: Kind) -> N
 
 def newest(world: World, scene: Scene) -> DocumentId:
     """The document that was begun last."""
-    documents = Documents(Table(world.dynamodb, TABLE, world.clock))  # type: ignore[arg-type]  # the client's used part
-    return max(documents.listed(TENANT, scene.collection))
+    return max(world.stores.documents.listed(TENANT, scene.collection))
 
 
 # -- what is done ------------------------------------------------------------------------------------

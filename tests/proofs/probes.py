@@ -22,9 +22,9 @@ from tests.proofs import (
 from tests.proofs.command import Options
 from tests.proofs.crash import try_operation
 from tests.proofs.harness import TENANT, World
-from tests.proofs.judge import Problem
 from tests.proofs.storms import try_storms
 from tests.proofs.tally import Tally
+from tests.support.books import Problem
 
 Probe = Callable[[Options], Iterator[Tally]]
 """Runs a piece of a proof and yields its tallies. A mutant is killed by the first tally with a problem."""
@@ -98,7 +98,7 @@ def foreign(options: Options) -> Iterator[Tally]:
 
     world.mirror.store.search = search_of_another_tenant  # type: ignore[method-assign]  # of this store alone
     try:
-        answer = world.plain.engine.retrieve(TENANT, RetrieveQuery(query="text", collections=[scene.collection]))
+        answer = world.engine.retrieve(TENANT, RetrieveQuery(query="text", collections=[scene.collection]))
         tally.add(
             "a store that answers with another tenant's records",
             [Problem("mixed", f"{len(answer.hits)} hits of another tenant's")],

@@ -17,14 +17,17 @@ from core.model.ids import ChunkId
 from core.model.ingest import Deletion, IngestResult
 from tests.proofs import operations as do
 from tests.proofs.command import Options, Report, main, spread
-from tests.proofs.harness import STALLED_S, TENANT, Actor, Outcome, Saved, World, seeded, tag_of
-from tests.proofs.judge import Problem, Rows, look, moment_problems, read_rows, settle_world
+from tests.proofs.harness import STALLED_S, TENANT, Actor, Outcome, Saved, World, seeded
+from tests.proofs.judge import look, sweep_until_quiet
 from tests.proofs.operations import Scene, failed, serving, stalled
 from tests.proofs.schedule import Run, Schedule, children, interleave
 from tests.proofs.scripts import SCRIPTS, try_script
 from tests.proofs.storms import crowd, try_storms
 from tests.proofs.tally import Tally, total
 from tests.proofs.watch import Watch, question
+from tests.support.books import Problem, moment_problems
+from tests.support.contents import tag_of
+from tests.support.rows import Rows, read_rows
 
 KINDS = ("lost", "mixed", "orphans", "counters_wrong", "living_failed", "empty_answers", "left", "other")
 STORMS_AT_ONCE = 100
@@ -237,14 +240,14 @@ class Race:
         print_of = self.world.fingerprint()
         if print_of not in self._known_moments:
             self._known_moments.add(print_of)
-            rows = read_rows(self.world.dynamodb.items)
+            rows = read_rows(self.world.items)
             self._watch.problems += moment_problems(rows, self.world.vector_texts())
 
     def _end(self) -> list[Problem]:
         """What is left once all is quiet. Equal ends are looked at once."""
         print_of = self.world.fingerprint()
         if print_of not in self._known_ends:
-            problems = look(self.world)[1] + settle_world(self.world)[1]
+            problems = look(self.world)[1] + sweep_until_quiet(self.world)[1]
             self._known_ends[print_of] = problems
         return self._known_ends[print_of]
 
@@ -293,7 +296,7 @@ class Race:
             return [Problem("lost", f"{answer.document_id} was acknowledged and never served")]
         if isinstance(answer, Deletion) and not answer.complete:
             return [Problem("other", "a delete was not complete")]
-        if part is DELETE_DOCUMENT and self.scene.document in read_rows(self.world.dynamodb.items).heads:
+        if part is DELETE_DOCUMENT and self.scene.document in read_rows(self.world.items).heads:
             return [Problem("lost", "a document is there whose delete was acknowledged")]
         return []
 
@@ -307,7 +310,7 @@ class Race:
             if isinstance(answer, Deletion) or answer.state == DocumentState.READY:
                 done.append((part.version, part.effect))
         right = max(done)[1]
-        served = served_tag(read_rows(self.world.dynamodb.items))
+        served = served_tag(read_rows(self.world.items))
         return [] if served == right else [Problem("lost", f"serves {served!r}, the highest version is {right!r}")]
 
 

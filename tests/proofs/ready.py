@@ -30,8 +30,8 @@ from core.vectors.opensearch.store import OpenSearchVectorStore
 from core.vectors.types import VectorStore
 from tests.proofs.command import Options, Report, main
 from tests.proofs.harness import SETTINGS, seeded
-from tests.proofs.judge import Problem
 from tests.proofs.tally import Tally, total
+from tests.support.books import Problem
 from tests.support.dynamodb import LargeDynamoDB
 from tests.support.embedder import HashedEmbedder
 from tests.support.engines import make_engine

@@ -16,21 +16,23 @@ from typing import Any
 import core.recovery.pieces
 import core.recovery.reconcile
 from core.metadata import table
-from core.metadata.dynamo import Table
-from core.metadata.jobs import Job, JobKind, Jobs
+from core.metadata.jobs import Job, JobKind
 from core.metadata.rows import Counts
 from core.model.document import DocumentState
 from core.model.ids import MAX_ATTEMPT, ChunkId, CollectionId, DocumentId
 from core.recovery.jobs import LEASE
 from core.vectors.types import VectorRecord
 from tests.proofs import operations as do
+from tests.proofs.calls import Call, Death, Plan, let_pass
 from tests.proofs.command import Options, Report, main
-from tests.proofs.harness import TABLE, TENANT, Actor, Call, Death, Plan, Saved, World, let_pass, seeded, text
-from tests.proofs.judge import Problem, read_rows
+from tests.proofs.harness import TENANT, Actor, Saved, World, seeded
 from tests.proofs.operations import Scene
 from tests.proofs.schedule import Schedule, interleave
 from tests.proofs.tally import Tally
-from tests.support.dynamodb import Items, MemoryDynamoDB
+from tests.support.books import Problem
+from tests.support.contents import text
+from tests.support.dynamodb import Items
+from tests.support.rows import read_rows
 
 CHUNKS = 100_000
 SMALL = 120
@@ -62,12 +64,11 @@ class Stage:
     """
 
     def __init__(self, options: Options, chunks: int) -> None:
-        self.world = World(options.store(), options.seed)
-        # A state of so many rows is large, and an index's past is not asked for.
-        self.world.dynamodb = MemoryDynamoDB(self.world.clock.monotonic, states_kept=1)
+        # A state of so many rows is large, and no index of this proof lags.
+        self.world = World(options.store(), options.seed, states_kept=1)
         self.collection = self.world.collection().id
         self._elsewhere = self.world.collection("elsewhere").id
-        self._shared = set(self.world.dynamodb.items)
+        self._shared = set(self.world.items)
         self._apart: Items = {}
         self._ingest_all(chunks, seeded("reconcile", options.seed))
         self.chunks = sum(head.chunk_count for head in self.ready())
@@ -83,7 +84,7 @@ class Stage:
             if number % APART == 0:
                 self._put_apart()
             made, number = made + size, number + 1
-        self.world.dynamodb.set_back(self.world.dynamodb.items | self._apart)
+        self.world.dynamodb.set_back(self.world.items | self._apart)
 
     def _ingest(self, collection: CollectionId, tag: str, chunks: int) -> None:
         self.world.plain.ingest(collection, text(tag, chunks), source_key=None if chunks % 4 == 0 else tag)
@@ -101,19 +102,18 @@ class Stage:
 
     def _put_apart(self) -> None:
         """A small table is a quick one: the rows of what has been ingested wait elsewhere."""
-        items = self.world.dynamodb.items
+        items = self.world.items
         self._apart |= {key: item for key, item in items.items() if key not in self._shared}
         self.world.dynamodb.set_back({key: item for key, item in items.items() if key in self._shared})
 
     def ready(self) -> list[Any]:
         """The rows of the collection's ready documents."""
-        heads = read_rows(self.world.dynamodb.items).heads.values()
+        heads = read_rows(self.world.items).heads.values()
         return [one for one in heads if one.collection_id == self.collection and one.state == DocumentState.READY]
 
     def job(self) -> Job:
         """How far the reconcile is."""
-        jobs = Jobs(Table(self.world.dynamodb, TABLE, self.world.clock))  # type: ignore[arg-type]  # the client's used part
-        found = jobs.get(TENANT, self.collection, JobKind.RECONCILE)
+        found = self.world.stores.jobs.get(TENANT, self.collection, JobKind.RECONCILE)
         if found is None:
             raise ValueError("a collection has its first reconcile from its beginning")
         return found
@@ -134,8 +134,8 @@ class Damage:
     def __init__(self, stage: Stage, share: float, chance: random.Random) -> None:
         self._stage = stage
         self._world = stage.world
-        self._space = stage.world.plain.embedder.space
-        self._items, self._records = dict(self._world.dynamodb.items), dict(self._world.mirror.records)
+        self._space = stage.world.embedder.space
+        self._items, self._records = dict(self._world.items), dict(self._world.mirror.records)
         heads = stage.ready()
         served = [one for head in heads for one in head.served_chunk_ids()]
         victims = chance.sample(served, max(6, round(share * len(served))))
@@ -156,12 +156,12 @@ class Damage:
     def _do(self, chance: random.Random) -> None:
         world = self._world
         world.mirror.delete(TENANT, self._space, sorted(self.missing))
-        [vector] = world.plain.embedder.embed(["stray"]).vectors
+        [vector] = world.embedder.embed(["stray"]).vectors
         collection = self._stage.collection
         records = [VectorRecord(one, collection, None, None, "stray text", vector) for one in sorted(self.stray)]
         world.mirror.write(TENANT, self._space, records)
         gone = {_row(one) for one in self.lost}
-        items = {key: item for key, item in world.dynamodb.items.items() if key not in gone}
+        items = {key: item for key, item in world.items.items() if key not in gone}
         for number in chance.sample(range(table.GATES), 3):
             gate = table.gate(TENANT, collection, number)
             items[gate.pk, gate.sk] = _miscounted(items[gate.pk, gate.sk], chance)
@@ -187,8 +187,8 @@ class Damage:
             (damaged if own else rest).append(f"vector {place[2]}")
         gone = {_row(one) for one in self.lost}
         rows = {key: item for key, item in self._items.items() if key not in gone}
-        rest += [f"row {key}" for key in _differences(_comparable(rows), _comparable(self._world.dynamodb.items))]
-        if _totals(self._items) != _totals(self._world.dynamodb.items):
+        rest += [f"row {key}" for key in _differences(_comparable(rows), _comparable(self._world.items))]
+        if _totals(self._items) != _totals(self._world.items):
             damaged.append("counters")
         return damaged, rest + self._world.store_problems()
 

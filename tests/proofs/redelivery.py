@@ -22,7 +22,6 @@ from threading import Lock
 from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
-from boto3.dynamodb.types import TypeDeserializer
 
 from core.embedding.types import Embeddings
 from core.ingest.fingerprint import content_hash
@@ -31,11 +30,15 @@ from core.metadata.rows import Head, Source
 from core.model.document import DocumentState, normalize_source_version, source_id
 from functions.ingest.events import REDELIVER_AFTER_S, handle_batch
 from infra import template
+from tests.proofs.calls import Call, Death
 from tests.proofs.command import Options, Report, main, spread
-from tests.proofs.harness import TENANT, Actor, Call, Death, World, seeded, tag_of, text
-from tests.proofs.judge import Problem, Rows, read_rows, settle_world
+from tests.proofs.harness import TENANT, Actor, World, seeded
+from tests.proofs.judge import sweep_until_quiet
 from tests.proofs.objects import BUCKET, Bucket, Change, Message, Queue
 from tests.proofs.tally import Tally, total
+from tests.support.books import Problem
+from tests.support.contents import tag_of, text
+from tests.support.rows import Rows, plain, read_rows
 
 OBJECTS = 1000
 AT_ONCE = 25
@@ -312,13 +315,8 @@ class Stage:
         return None if row is None else Source.read(row)
 
     def _row(self, key: table.Key) -> dict[str, Any] | None:
-        item = self.world.dynamodb.items.get((key.pk, key.sk))
-        return None if item is None else _plain(item)
-
-
-def _plain(item: Any) -> dict[str, Any]:
-    plain: dict[str, Any] = TypeDeserializer().deserialize({"M": item})
-    return plain
+        item = self.world.items.get((key.pk, key.sk))
+        return None if item is None else plain(item)
 
 
 # -- the end -----------------------------------------------------------------------------------------
@@ -326,7 +324,7 @@ def _plain(item: Any) -> dict[str, Any]:
 
 def end_problems(stage: Stage) -> Iterator[Problem]:
     """What is wrong when all is quiet."""
-    rows, problems = settle_world(stage.world)
+    rows, problems = sweep_until_quiet(stage.world)
     yield from problems
     served = {rows.infos[head.document_id].source_key: tag_of(rows.chunks[_first(head)]) for head in rows.ready()}
     for story in stage.stories:
@@ -366,7 +364,7 @@ def dead_problems(stage: Stage) -> Iterator[Problem]:
     there = {change.number for message in stage.queue.dead for change in message.changes}
     if hopeless - there or not any(not message.changes for message in stage.queue.dead):
         yield Problem("lost", f"what can never succeed vanished: {hopeless - there}")
-    heads = read_rows(stage.world.dynamodb.items).heads.values()
+    heads = read_rows(stage.world.items).heads.values()
     whys = {head.error.code for head in heads if head.source_id == source_id(f"{POISON}.txt") and head.error}
     if "internal_error" not in whys or whys - {"internal_error", "ingest_interrupted"}:
         yield Problem("lost", f"what no embedder takes failed with {whys}")

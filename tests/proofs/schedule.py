@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.proofs.harness import LIFE_S, Actor, Call, Death, Outcome, Plan, World, let_pass
+from tests.proofs.calls import Call, Death, Plan, let_pass
+from tests.proofs.harness import LIFE_S, Actor, Outcome, World
 
 Step = Callable[[Actor], Any]
 

@@ -8,13 +8,16 @@ from typing import Any
 from core.metadata import table
 from core.model.errors import IngestInterrupted
 from tests.proofs import operations as do
+from tests.proofs.calls import Call, Death, Plan, let_pass
 from tests.proofs.command import Options
-from tests.proofs.harness import LIFE_S, STALLED_S, TABLE, TENANT, Actor, Call, Death, Outcome, Plan, World, let_pass
-from tests.proofs.judge import Problem, look, read_rows, settle_world
+from tests.proofs.harness import LIFE_S, STALLED_S, TABLE, TENANT, Actor, Outcome, World
+from tests.proofs.judge import look, sweep_until_quiet
 from tests.proofs.operations import Scene, newest
 from tests.proofs.schedule import Schedule, Step, Switch, interleave
 from tests.proofs.tally import Tally
 from tests.proofs.watch import Watch
+from tests.support.books import Problem
+from tests.support.rows import read_rows
 
 TRANSACT = "dynamodb.transact_write_items"
 UPDATE = "dynamodb.update_item"
@@ -64,7 +67,7 @@ def run_script(script: Script, world: World) -> list[Problem]:
     for place, error in script.expect:
         problems += _ended(run.outcomes[place], error)
     if script.calm:
-        problems += look(world)[1] + settle_world(world)[1]
+        problems += look(world)[1] + sweep_until_quiet(world)[1]
     return problems
 
 
@@ -135,9 +138,9 @@ def _reindex_slowly(scene: Scene) -> Step:
 
         def slowly(texts: Any) -> Any:
             world = actor.world
-            world.plain.engine.documents.delete(TENANT, scene.named)
+            world.engine.documents.delete(TENANT, scene.named)
             world.clock.advance(LIFE_S)
-            settle_world(world)
+            sweep_until_quiet(world)
             return embed(texts)
 
         actor.embedder.embed = slowly  # type: ignore[method-assign]  # one instance's own
@@ -189,7 +192,7 @@ def _miscounted(world: World) -> Scene:
 
 def _counted_or_not(world: World, scene: Scene) -> list[Problem]:
     """The counter is right, or as far off as it was."""
-    rows = read_rows(world.dynamodb.items)
+    rows = read_rows(world.items)
     counted = sum(gate.get("documents", 0) for gate in rows.gates[scene.collection])
     off = counted - len(rows.ready())
     chunks = sum(gate.get("chunks", 0) for gate in rows.gates[scene.collection])

@@ -18,7 +18,7 @@ from core.model.ids import ChunkId, DocumentId
 from core.model.ingest import IngestInput
 from core.model.tenant import Tenant
 from core.vectors.types import VectorRecord
-from tests.proofs.harness import Death
+from tests.proofs.calls import Death
 from tests.support.engines import World
 from tests.support.gateway import Answer, Api
 from tests.support.reranker import WordOverlapReranker

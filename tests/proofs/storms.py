@@ -16,25 +16,17 @@ from core.model.hit import RetrieveResult
 from core.model.ids import DocumentId
 from core.model.ingest import IngestResult
 from tests.proofs import operations as do
-from tests.proofs.harness import (
-    LIFE_S,
-    STALLED_S,
-    TENANT,
-    Actor,
-    Call,
-    Cut,
-    Kind,
-    Outcome,
-    World,
-    applies,
-    seeded,
-    text,
-)
-from tests.proofs.judge import Problem, look, moment_problems, read_rows, settle_world
+from tests.proofs.calls import Call
+from tests.proofs.cuts import Cut, Kind, applies
+from tests.proofs.harness import LIFE_S, STALLED_S, TENANT, Actor, Outcome, World, seeded
+from tests.proofs.judge import look, sweep_until_quiet
 from tests.proofs.operations import Scene
 from tests.proofs.schedule import Schedule, interleave
 from tests.proofs.tally import Tally
 from tests.proofs.watch import Watch, question
+from tests.support.books import Problem, moment_problems
+from tests.support.contents import text
+from tests.support.rows import read_rows
 
 SWITCH, FAULT = 0.3, 0.06
 LIVING = (
@@ -68,7 +60,7 @@ def _delete_source(actor: Actor, scene: Scene, chance: random.Random) -> Any:
 
 
 def _delete_document(actor: Actor, scene: Scene, chance: random.Random) -> Any:
-    documents = sorted(read_rows(actor.world.dynamodb.items).heads)
+    documents = sorted(read_rows(actor.world.items).heads)
     if documents:
         do.delete_document(actor, Scene(scene.collection, chance.choice(documents)))
 
@@ -160,14 +152,14 @@ def storm(world: World, saved: Any, scene: Scene, seed: object) -> list[Problem]
     moments: list[Problem] = []
 
     def on_switch() -> None:
-        moments.extend(moment_problems(read_rows(world.dynamodb.items), world.vector_texts()))
+        moments.extend(moment_problems(read_rows(world.items), world.vector_texts()))
 
     plans = [here.plan] * 3 + [lambda call: call.perform()]
     run = interleave(world, steps, Schedule(), choose=here.choose, plans=plans, on_switch=on_switch)
     here.land()
     world.dynamodb.lag = 0.0
     problems = moments + watch.problems + _unexpected(run.outcomes) + _unserved(run.outcomes, watch.served)
-    return problems + look(world)[1] + settle_world(world)[1]
+    return problems + look(world)[1] + sweep_until_quiet(world)[1]
 
 
 def _step(watch: Watch, step: Step, scene: Scene, chance: random.Random) -> Callable[[Actor], Any]:
@@ -251,8 +243,8 @@ def crowd(store: Any, seed: object, operations: int) -> tuple[int, list[Problem]
     world.dynamodb.watch = None
     problems += watch.problems + look(world)[1]
     world.clock.advance(LIFE_S + 1)
-    world.plain.engine.recovery.drain(world.clock.monotonic() + LIFE_S)  # more than four sweeps reach
-    problems += settle_world(world)[1]
+    world.engine.recovery.drain(world.clock.monotonic() + LIFE_S)  # more than four sweeps reach
+    problems += sweep_until_quiet(world)[1]
     world.close()
     return WORKERS * operations, problems
 

@@ -1,29 +1,38 @@
-"""Proof: sweeps settle every stalled document of every tenant, and ask DynamoDB for little more than they must.
+"""Proof of the sweep: every stalled document of every tenant ends, and the sweeps ask DynamoDB for little more than
+they must.
 
-Ten documents of each tenant have stalled, each where its ingest died before another of its writes; one of them is a
-version that was replaced and not yet removed. Sweeps drain them, a writer's life passes, and sweeps drain what is due
-for its last cleaning. Then nothing may be left but what is served.
+Ten documents of each tenant have stalled. Each ingest died before another of its writes; one document of each tenant is
+a version that was replaced and not yet removed. Sweeps drain the index, a writer's life passes, and sweeps drain what
+is due for its last cleaning. Then nothing may be left but what is served.
 
-The least number of requests, which the sweeps' own is put beside:
+Keys of the last line:
+
+- ``documents``, ``tenants``: the stalled documents, and whose they are.
+- ``failed``, ``purged``, ``cleaned``: documents that the first drain failed, that it purged, and that the second drain
+  cleaned a last time.
+- ``requests``, ``requests_by_operation``: the requests of the sweeps. ``requests_a_document``: the same per document.
+- ``requests_least``, ``least_by_operation``: the least number of requests that could do the same, as listed below.
+- ``seconds_draining``, ``seconds``: the duration of the drains, and of the whole proof.
+- ``problems``: promises that were seen broken. ``broken`` shows the first of them.
+
+The least number of requests:
 
 - Listing: one query for each of the two ranges of each shard of the index, for each of the two drains.
-- Reading: rows in batches of 100: the row of each document, with its source's or its content's where it is to leave it;
-  and in the second drain the row, or the mark, of each.
+- Reading, in batches of 100: the row of each document, with the row of its source or content that the document is to
+  leave; and in the second drain the row, or the mark, of each document.
 - Writing: one transaction for each document that is failed or removed, since its guard is its own: a batch has no
-  conditions, and one transaction for several would fail for all of them when one lives. In the second drain one guarded
-  write for each failed document, which takes it out of the index.
+  conditions, and one transaction for several documents would fail for all of them when one of them lives. In the second
+  drain one guarded write for each failed document, which takes it out of the index.
 - Deleting: the chunk rows that may have been written, in batches of 25, in both drains; and the marks.
 """
 
-from collections import Counter
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from math import ceil
 from time import perf_counter
 from typing import Any
 
-from core.engine import Engine
 from core.metadata.dynamo import GET_LIMIT, WRITE_LIMIT
 from core.metadata.table import SWEEP_SHARDS
 from core.model.collection import NewCollection, VectorSpace
@@ -33,66 +42,36 @@ from core.model.ids import ChunkId, DocumentId
 from core.model.ingest import IngestInput
 from core.model.recovery import RecoveryResult
 from core.model.tenant import Tenant
-from core.vectors.embedded import EmbeddedVectorStore
-from core.vectors.types import VectorRecord
+from core.vectors.types import VectorRecord, VectorStore
+from tests.proofs.calls import Call, Death, Plan, let_pass
 from tests.proofs.command import Options, Report, main
-from tests.proofs.harness import LIFE_S, SETTINGS, STALLED_S, Death
-from tests.proofs.judge import Problem, Rows, moment_problems, quiet_problems, read_rows
-from tests.support.clock import ManualClock
+from tests.proofs.harness import LIFE_S, SETTINGS, STALLED_S, Actor, Mirror, Outcome, World
+from tests.support.books import Problem, moment_problems, quiet_problems
 from tests.support.dynamodb import Items, MemoryDynamoDB
-from tests.support.embedder import HashedEmbedder
-from tests.support.engines import make_engine
+from tests.support.rows import Rows, read_rows
 
 TENANTS = 1000
 EACH = 10
-READS = ("get_item", "batch_get_item", "query")
 SHOWN = 10
 ENDLESS = 1e9
 INGEST_WRITES = 7
-"""Writes of one ingest: begin, three heartbeats, chunk rows, heartbeat, swap."""
+"""Writes of one ingest to DynamoDB: begin, three heartbeats, chunk rows, heartbeat, swap."""
 RANGES = 2
 OLDER_S = 600.0
 SWEEPS = 4
 SENTENCES = 6
-"""Of four words each, two of which fill a chunk."""
+"""Of a document. A sentence has four words, and two sentences fill a chunk."""
 
 
-class Client:
-    """A client of the table that counts its requests, and dies before one of its writes.
-
-    Attributes:
-        requests: by operation.
-        writes_left: writes until it dies; None: it does not.
-    """
-
-    def __init__(self, table: MemoryDynamoDB) -> None:
-        self._table = table
-        self.requests: Counter[str] = Counter()
-        self.writes_left: int | None = None
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        method = getattr(self._table, name)
-
-        def counted(**arguments: Any) -> Any:
-            if name not in READS and self.writes_left is not None:
-                if not self.writes_left:
-                    raise Death
-                self.writes_left -= 1
-            self.requests[name] += 1
-            return method(**arguments)
-
-        return counted
-
-
-class Texts(EmbeddedVectorStore):
-    """The vectors' texts alone: nothing is searched here.
+class Texts(Mirror):
+    """A vector store that keeps the texts of its records alone: this proof searches nothing.
 
     Attributes:
         stuck: documents whose vectors cannot be deleted.
     """
 
-    def __init__(self) -> None:
-        super().__init__(None)
+    def __init__(self, store: VectorStore) -> None:
+        super().__init__(store)
         self.texts: dict[ChunkId, str] = {}
         self.stuck: frozenset[DocumentId] = frozenset()
 
@@ -100,103 +79,99 @@ class Texts(EmbeddedVectorStore):
         self.texts |= {record.chunk_id: record.text for record in records}
 
     def delete(self, tenant: Tenant, space: VectorSpace, chunk_ids: Sequence[ChunkId]) -> int:
-        if self.stuck.intersection(one.document_id for one in chunk_ids):
+        if self.stuck.intersection(chunk_id.document_id for chunk_id in chunk_ids):
             raise Unavailable("These vectors cannot be deleted")
-        return sum(self.texts.pop(one, None) is not None for one in chunk_ids)
+        return sum(self.texts.pop(chunk_id, None) is not None for chunk_id in chunk_ids)
 
 
-@dataclass
-class World:
-    """Tenants whose documents have stalled.
+class StalledTenants(World):
+    """A world of tenants whose documents have stalled.
 
     Attributes:
-        client: of the engine that sweeps.
+        sweeper: the process that sweeps.
     """
 
-    tenants: int
-    clock: ManualClock = field(default_factory=ManualClock)
-    vectors: Texts = field(default_factory=Texts)
-    table: MemoryDynamoDB = field(init=False)
-    client: Client = field(init=False)
-    engine: Engine = field(init=False)
-
-    def __post_init__(self) -> None:
+    def __init__(self, tenants: int) -> None:
+        super().__init__()
+        self.mirror = self.texts = Texts(self.vectors)
+        self.tenants = tenants
         items: Items = {}
-        makers = [Maker(self, Tenant(f"tenant-{number:04}")) for number in range(self.tenants)]
+        makers = [Maker(self, Tenant(f"tenant-{number:04}")) for number in range(tenants)]
         for maker in makers:
             maker.leave_replaced()
         self.clock.advance(OLDER_S)
         for maker in makers:
             maker.leave_unfinished()
             items |= maker.table.items
-        self.table = small_table(self.clock)
-        self.table.set_back(items)
-        self.client = Client(self.table)
-        self.engine = self.engine_on(self.client)
+        self.dynamodb = self.small_table()
+        self.dynamodb.set_back(items)
+        self.sweeper = Actor(self)
+        self.sweeper.most_calls = sys.maxsize  # it sweeps the documents of a thousand tenants
         self.clock.advance(STALLED_S + 1)
 
-    def engine_on(self, client: Client) -> Engine:
-        return make_engine(client, self.vectors, [HashedEmbedder()], self.clock, SETTINGS)
+    def small_table(self) -> MemoryDynamoDB:
+        """A table without a past: no index lags in this proof, and a state of so many rows is large."""
+        return MemoryDynamoDB(self.clock.monotonic, states_kept=1)
 
     def drain(self) -> RecoveryResult:
-        return self.engine.recovery.drain(ENDLESS)
+        return self.sweeper.engine.recovery.drain(ENDLESS)
 
-    def rows(self) -> Rows:
-        return read_rows(self.table.items)
+    def vector_texts(self) -> dict[ChunkId, str]:
+        return self.texts.texts
 
     def problems(self) -> list[Problem]:
-        """What is wrong when sweeps are through."""
-        rows = self.rows()
+        """What is wrong when the sweeps are through."""
+        rows, texts = read_rows(self.items), self.vector_texts()
         now = self.clock.now().strftime("%Y-%m-%dT%H:%M:%S")
-        return moment_problems(rows, self.vectors.texts) + quiet_problems(rows, self.vectors.texts, now)
+        return moment_problems(rows, texts) + quiet_problems(rows, texts, now)
 
 
 class Maker:
-    """Leaves a tenant's rows as its ingests died. They are in a table of their own, which is small and quick."""
+    """Leaves the rows of one tenant as its ingests died, in a table of the tenant's own, which is small and quick."""
 
-    def __init__(self, world: World, tenant: Tenant) -> None:
+    def __init__(self, world: StalledTenants, tenant: Tenant) -> None:
         self._world = world
         self._tenant = tenant
-        self.table = small_table(world.clock)
-        self._client = Client(self.table)
-        self._engine = world.engine_on(self._client)
+        self.table = world.small_table()
         new = NewCollection(name=str(tenant), chunk_size=8, chunk_overlap=0)
-        self._collection = self._engine.collections.create(tenant, new).id
+        self._collection = self._run(lambda actor: actor.engine.collections.create(tenant, new)).answer.id
 
     def leave_replaced(self) -> None:
         """A version that was replaced, and is not removed yet."""
-        self._engine.ingest.ingest(self._tenant, self._input(0, "replaced.txt"), ENDLESS)
-        self._die(self._input(1, "replaced.txt"), INGEST_WRITES)
+        self._run(self._ingest(0, "replaced.txt"))
+        self._die(self._ingest(1, "replaced.txt"), INGEST_WRITES)
 
     def leave_unfinished(self) -> None:
-        """Ingests that died before another of their writes each."""
+        """Ingests of which each died before another of its writes."""
         for number in range(EACH - 1):
             key = f"{number}.txt" if number % 3 else None
-            self._die(self._input(number, key), 1 + number % (INGEST_WRITES - 1))
+            self._die(self._ingest(number, key), 1 + number % (INGEST_WRITES - 1))
 
-    def _input(self, number: int, key: str | None) -> IngestInput:
+    def _run(self, step: Callable[[Actor], Any], plan: Plan = let_pass) -> Outcome:
+        self._world.dynamodb = self.table
+        return self._world.run(step, plan)
+
+    def _ingest(self, number: int, key: str | None) -> Callable[[Actor], Any]:
         content = (f"{self._tenant}-{number} alpha beta gamma. " * SENTENCES).encode()
-        return IngestInput(collection_id=self._collection, content=content, source_key=key)
+        request = IngestInput(collection_id=self._collection, content=content, source_key=key)
+        return lambda actor: actor.engine.ingest.ingest(self._tenant, request, ENDLESS)
 
-    def _die(self, given: IngestInput, writes: int) -> None:
-        self._client.writes_left = writes
-        try:
-            self._engine.ingest.ingest(self._tenant, given, ENDLESS)
-        except Death:
-            pass
-        else:
+    def _die(self, step: Callable[[Actor], Any], writes: int) -> None:
+        def plan(call: Call) -> Any:
+            if call.write and call.store == "dynamodb" and sum(map(_is_of_table, call.actor.writes)) > writes:
+                raise Death
+            return call.perform()
+
+        if not self._run(step, plan).died:
             raise RuntimeError(f"an ingest has no write after {writes}")
-        finally:
-            self._client.writes_left = None
 
 
-def small_table(clock: ManualClock) -> MemoryDynamoDB:
-    """A table without a past: its indexes do not lag here, and a state of so many rows is large."""
-    return MemoryDynamoDB(clock.monotonic, states_kept=1)
+def _is_of_table(label: str) -> bool:
+    return label.startswith("dynamodb.")
 
 
 def least(rows: Rows) -> dict[str, int]:
-    """The least requests that could settle these documents, by operation."""
+    """The least requests by which sweeps could finish with these documents, by operation."""
     failing = [head for head in rows.heads.values() if head.state.in_progress]
     removing = [head for head in rows.heads.values() if head.state == DocumentState.SUPERSEDED]
     due = len(failing) + len(removing)
@@ -211,11 +186,10 @@ def least(rows: Rows) -> dict[str, int]:
 
 
 def prove(options: Options, tell: Callable[[str], None], tenants: int = TENANTS) -> Report:
-    """Stalls the documents of so many tenants, and sweeps."""
+    """Stalls the documents of that many tenants, and sweeps."""
     tell("documents stall")
-    world = World(tenants * options.rounds)
-    before = world.rows()
-    fewest = least(before)
+    world = StalledTenants(tenants * options.rounds)
+    fewest = least(read_rows(world.items))
     tell("the sweep drains them")
     start = perf_counter()
     first = world.drain()
@@ -224,7 +198,7 @@ def prove(options: Options, tell: Callable[[str], None], tenants: int = TENANTS)
     second = world.drain()
     drained = perf_counter() - start
     problems = [*world.problems(), *_miscounted(world, first, second), *stuck_problems()]
-    requests = sum(world.client.requests.values())
+    requests = world.sweeper.requests.total()
     return {
         "documents": EACH * world.tenants,
         "tenants": world.tenants,
@@ -233,16 +207,16 @@ def prove(options: Options, tell: Callable[[str], None], tenants: int = TENANTS)
         "cleaned": second.cleaned,
         "requests": requests,
         "requests_least": sum(fewest.values()),
-        "requests_by_operation": dict(sorted(world.client.requests.items())),
+        "requests_by_operation": dict(sorted(world.sweeper.requests.items())),
         "least_by_operation": fewest,
         "requests_a_document": round(requests / (EACH * world.tenants), 2),
         "seconds_draining": round(drained, 1),
         "problems": len(problems),
-        "broken": [f"{one.kind}: {one.detail}" for one in problems[:SHOWN]],
+        "broken": [f"{problem.kind}: {problem.detail}" for problem in problems[:SHOWN]],
     }
 
 
-def _miscounted(world: World, first: RecoveryResult, second: RecoveryResult) -> Iterator[Problem]:
+def _miscounted(world: StalledTenants, first: RecoveryResult, second: RecoveryResult) -> Iterator[Problem]:
     failed, purged = (EACH - 1) * world.tenants, world.tenants
     if first.failed != failed or first.purged != purged or first.left:
         yield Problem("other", f"the first drain is to fail {failed} and purge {purged}, and answers {first}")
@@ -251,15 +225,15 @@ def _miscounted(world: World, first: RecoveryResult, second: RecoveryResult) -> 
 
 
 def stuck_problems() -> list[Problem]:
-    """A sweep's worth of the oldest documents cannot be cleaned: the sweeps after it still reach the others."""
-    world = World(SETTINGS.sweep_size)
-    heads = world.rows().heads.values()
+    """As many of the oldest documents as one sweep takes cannot be cleaned: the next sweeps still reach the others."""
+    world = StalledTenants(SETTINGS.sweep_size)
+    heads = read_rows(world.items).heads.values()
     oldest = [head.document_id for head in heads if head.state == DocumentState.SUPERSEDED]
-    world.vectors.stuck = frozenset(oldest)
+    world.texts.stuck = frozenset(oldest)
     reached = 0
     for _ in range(SWEEPS):
-        with suppress(Unavailable):  # what it answers when not all could be cleaned
-            reached += world.engine.recovery.sweep().failed
+        with suppress(Unavailable):  # the answer of a sweep that could not clean everything
+            reached += world.sweeper.engine.recovery.sweep().failed
     expected = (SWEEPS - 1) * SETTINGS.sweep_size
     if reached == expected:
         return []

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from tests.proofs.judge import Problem
+from tests.support.books import Problem
 
 SHOWN = 3
 

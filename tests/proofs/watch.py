@@ -10,8 +10,9 @@ from core.model.hit import RetrieveResult
 from core.model.ids import ChunkId, DocumentId
 from core.model.query import RetrieveQuery
 from tests.proofs.harness import SETTINGS, World
-from tests.proofs.judge import Problem, read_rows
+from tests.support.books import Problem
 from tests.support.dynamodb import Items
+from tests.support.rows import read_rows
 
 IN_PROGRESS = ("pending", "processing")
 
@@ -32,9 +33,9 @@ class Watch:
         self._world = world
         self._keep = keep
         self._by_source = by_source
-        self._states: list[Items] = [world.dynamodb.items]
+        self._states: list[Items] = [world.items]
         self.problems: list[Problem] = []
-        self.served = {head.document_id for head in read_rows(world.dynamodb.items).served()}
+        self.served = {head.document_id for head in read_rows(world.items).served()}
         world.dynamodb.watch = self._see
 
     @property

@@ -9,10 +9,12 @@ import pytest
 
 from tests.proofs import crash, late_writers, mutants, races
 from tests.proofs.command import BROKEN, HELD, NOT_RUN, Options, main
-from tests.proofs.harness import Actor, Cut, Kind, World, text
+from tests.proofs.cuts import Cut, Kind
+from tests.proofs.harness import Actor, World
 from tests.proofs.killed import expected, kill
 from tests.proofs.mutation import Mutant
 from tests.proofs.races import Size
+from tests.support.contents import text
 
 OPTIONS = Options(seed=0)
 

@@ -1,12 +1,24 @@
-"""A clock for tests: time passes only when it is told to, and waiting takes none."""
+"""Clocks for tests."""
 
 import random
 import threading
 from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+from core.clock import Clock
+
+
+class MovableClock(Clock, Protocol):
+    """A clock of a test, which lets time pass."""
+
+    def advance(self, seconds: float) -> None:
+        """Lets time pass."""
+        ...
 
 
 class ManualClock:
-    """Starts at a fixed moment; `sleep` moves it on. Randomness is seeded."""
+    """A clock that starts at a fixed moment and moves on only by `sleep` and `advance`, at once. Its randomness is
+    seeded."""
 
     def __init__(self, seed: int = 0) -> None:
         self.random = random.Random(seed)

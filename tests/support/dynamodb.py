@@ -262,7 +262,7 @@ class _Scan:
     def __init__(self, client: MemoryDynamoDB) -> None:
         self._client = client
 
-    def paginate(self, *, TableName: str) -> Iterator[dict[str, Any]]:
+    def paginate(self, *, TableName: str, ConsistentRead: bool = False) -> Iterator[dict[str, Any]]:
         yield {"Items": list(self._client.items.values())}
 
 

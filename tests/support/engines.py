@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from core.clock import Clock
@@ -17,7 +18,7 @@ from core.metadata.jobs import Jobs
 from core.metadata.transitions import Transitions
 from core.metadata.uploads import Uploads
 from core.model.collection import Collection, NewCollection
-from core.model.ids import CollectionId
+from core.model.ids import ChunkId, CollectionId
 from core.model.ingest import IngestInput, IngestResult
 from core.model.tenant import Tenant
 from core.observe import Extension, Metrics
@@ -28,7 +29,8 @@ from core.splitting.splitters import Splitters
 from core.vectors.embedded import EmbeddedVectorStore
 from core.vectors.types import VectorStore
 from infra.template import create_table
-from tests.support.clock import ManualClock
+from tests.support.clock import ManualClock, MovableClock
+from tests.support.dynamodb import Items
 from tests.support.embedder import HashedEmbedder
 from tests.support.validator import Validator
 
@@ -39,6 +41,8 @@ ACME = Tenant("acme")
 GLOBEX = Tenant("globex")
 TABLE = "weft-test"
 REGION = "eu-central-1"
+EVERY_CHUNK = 100_000
+"""More chunks than a collection of a unit test has."""
 
 
 class OneAtATime:
@@ -113,9 +117,9 @@ class World:
     """An engine and the stores that it stands on, for a test to look at and to meddle with.
 
     Attributes:
-        engine: the engine, made anew by `rebuild`.
         stores: the rows of the table.
         dynamodb: the client of DynamoDB, or the table in memory, whose requests nothing checks.
+        broken: promises that were seen broken while the world was used; the book-keeper of the proofs tells them.
     """
 
     def __init__(
@@ -123,7 +127,7 @@ class World:
         client: Any,
         vectors: VectorStore,
         embedder: HashedEmbedder,
-        clock: ManualClock,
+        clock: MovableClock,
         settings: Settings,
         **others: Any,
     ) -> None:
@@ -134,7 +138,8 @@ class World:
         self.validator = Validator()
         checked = OneAtATime(self.validator.watching(client))
         self.stores = Stores(checked, clock, settings)
-        self._made_of = {
+        self.broken: list[str] = []
+        self._made_of: dict[str, Any] = {
             "client": checked,
             "vectors": vectors,
             "embedders": [embedder],
@@ -142,13 +147,18 @@ class World:
             "settings": settings,
             **others,
         }
-        self.engine = make_engine(**self._made_of)
+        self._engine = make_engine(**self._made_of)
+
+    @property
+    def engine(self) -> Engine:
+        """The engine of the world."""
+        return self._engine
 
     def rebuild(self, **changes: Any) -> Engine:
         """Replaces the engine by one that differs in some arguments of `make_engine`; the stores stay."""
         self._made_of |= changes
-        self.engine = make_engine(**self._made_of)
-        return self.engine
+        self._engine = make_engine(**self._made_of)
+        return self._engine
 
     def close(self) -> None:
         """Closes the vector store. Fails for each request that AWS would have refused: code under test may have
@@ -169,17 +179,39 @@ class World:
     def deadline(self, seconds: float = 1000.0) -> float:
         return self.clock.monotonic() + seconds
 
+    @property
+    def items(self) -> Items:
+        """Every row of the table, by its key."""
+        table = self._made_of["settings"].table
+        pages = self.dynamodb.get_paginator("scan").paginate(TableName=table, ConsistentRead=True)
+        return {(item["pk"]["S"], item["sk"]["S"]): item for page in pages for item in page["Items"]}
+
     def rows(self) -> list[dict[str, Any]]:
         """Every row of the table, in order of key."""
-        pages = self.dynamodb.get_paginator("scan").paginate(TableName=TABLE)
-        items = [item for page in pages for item in page["Items"]]
-        return sorted(items, key=lambda item: (item["pk"]["S"], item["sk"]["S"]))
+        return [item for _, item in sorted(self.items.items(), key=itemgetter(0))]
 
     def keys(self) -> list[tuple[str, str]]:
-        return [(row["pk"]["S"], row["sk"]["S"]) for row in self.rows()]
+        """The key of every row, in order."""
+        return sorted(self.items)
 
     def vector_count(self, tenant: Tenant = ACME) -> int:
         return self.vectors.count(tenant, self.embedder.space)
+
+    def vector_texts(self) -> dict[ChunkId, str]:
+        """Every chunk that has a vector in a collection of the table. The texts of the vectors are left empty: the
+        interface of a vector store does not tell them."""
+        collections = [key for key in self.keys() if key[1].startswith("COL#")]
+        return {chunk_id: "" for partition, sort in collections for chunk_id in self._scanned(partition, sort)}
+
+    def _scanned(self, partition: str, sort: str) -> list[ChunkId]:
+        tenant, collection_id = Tenant(partition.removeprefix("T#")), CollectionId(sort.removeprefix("COL#"))
+        return self.vectors.scan(tenant, self.embedder.space, collection_id, None, EVERY_CHUNK)
+
+    def store_problems(self) -> list[str]:
+        """Vectors that are in no collection of the table."""
+        counted = sum(self.vector_count(tenant) for tenant in (ACME, GLOBEX))
+        scanned = len(self.vector_texts())
+        return [] if counted == scanned else [f"{counted} vectors are stored, {scanned} of them in a collection"]
 
 
 def make_world(
@@ -187,7 +219,7 @@ def make_world(
     settings: Settings | None = None,
     embedder: HashedEmbedder | None = None,
     vectors: VectorStore | None = None,
-    clock: ManualClock | None = None,
+    clock: MovableClock | None = None,
     dynamodb: Any = None,
     create: bool = True,
     **others: Any,
