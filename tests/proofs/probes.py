@@ -111,8 +111,11 @@ def foreign(options: Options) -> Iterator[Tally]:
 
 
 def redelivered(options: Options) -> Iterator[Tally]:
-    """The events of a few objects, with handlers that live and with handlers of which some die."""
-    for part in range(3):
+    """The events of a few objects, with handlers that live and with handlers of which some die.
+
+    Handlers run in threads, so a part that finds a mistake in one run can miss it in another: there are many parts.
+    """
+    for part in range(8):
         for deadly in (False, True):
             yield redelivery.try_objects(options, f"part {part}", redelivery.AT_ONCE, deadly=deadly).tally
 

@@ -7,7 +7,7 @@ from core.retrieval.ranking import _Ranker
 from core.retrieval.search import Search, _State
 from tests.proofs.edits import always, becomes, condition, instead, never, value, without
 from tests.proofs.mutation import Mutant
-from tests.proofs.probes import LATE, cited, cut, explained, foreign, race, reasoned, script
+from tests.proofs.probes import cited, cut, explained, foreign, race, reasoned, script
 
 MUTANTS = (
     # -- what is served --------------------------------------------------------------------------------
@@ -24,7 +24,7 @@ MUTANTS = (
     Mutant(
         "a match of a removed document is shown as an orphan",
         never(_State.hides, "marked"),
-        probes=[LATE, race("unkeyed", 40)],
+        probes=[race("unkeyed, served: delete document | retrieve 1")],
     ),
     Mutant(
         "the tenant of a match is not checked",
@@ -55,7 +55,7 @@ MUTANTS = (
     Mutant(
         "matches whose rows were purged between two reads are not looked at again",
         never(Search._read_back, "hides"),
-        probes=[race("retrieve")],
+        probes=[race("unkeyed, served: delete document | retrieve 1")],
     ),
     Mutant(
         "orphans of a collection that is being deleted are shown",
