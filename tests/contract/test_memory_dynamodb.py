@@ -17,7 +17,7 @@ from tests.proofs.harness import TABLE, Actor, World
 from tests.proofs.operations import OPERATIONS, Operation, Scene
 from tests.support.dynamodb import LargeDynamoDB, MemoryDynamoDB
 from tests.support.engines import REGION
-from tests.support.expressions import holds
+from tests.support.expressions import Refused, holds
 
 _tables = itertools.count()
 
@@ -260,7 +260,7 @@ def test_an_operation_of_the_engine_leaves_the_same_rows_on_both(moto: Any, name
 
 @pytest.mark.parametrize("expression", ["size(pk) = :one", "pk = :one AND", "contains(pk, :one)", "pk ! :one"])
 def test_a_condition_that_is_not_understood_is_an_error_and_never_true(expression: str) -> None:
-    with pytest.raises((ValueError, KeyError)):
+    with pytest.raises(Refused):
         holds(expression, {}, {}, {":one": {"N": "1"}})
 
 
@@ -268,7 +268,7 @@ def test_a_batch_that_AWS_refuses_is_refused() -> None:
     memory = MemoryDynamoDB()
     put = [{"PutRequest": {"Item": {"pk": {"S": "a"}, "sk": {"S": str(number)}}}} for number in range(26)]
     for requests in (put, [put[0], put[0]], []):
-        with pytest.raises(ClientError, match="ValidationException"):
+        with pytest.raises(Refused):
             memory.batch_write_item(RequestItems={TABLE: requests})
     assert memory.items == {}
 

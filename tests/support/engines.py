@@ -136,7 +136,8 @@ class World:
         self.embedder = embedder
         self.clock = clock
         self.validator = Validator()
-        checked = OneAtATime(self.validator.watching(client))
+        self.validator.watch(client)
+        checked = OneAtATime(client)
         self.stores = Stores(checked, clock, settings)
         self.broken: list[str] = []
         self._made_of: dict[str, Any] = {

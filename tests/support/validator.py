@@ -1,18 +1,27 @@
-"""Refuses what DynamoDB refuses and local doubles let pass: no test passes with a request that AWS would not take.
+"""The validator refuses requests that DynamoDB refuses and its local doubles take: no test passes with such a request.
 
-The limits and rules are those of the developer guide's "Quotas" and "Constraints" and of the API reference.
-A refused request raises `Refused` and is remembered, for code under test may swallow an exception.
+The limits and rules are those of "Quotas" and "Constraints" in DynamoDB's developer guide and of the API reference;
+those of expressions are in `tests.support.expressions`. A refused request raises `Refused` and is remembered, since
+code under test may swallow an exception.
 """
 
-import operator
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cache
 from typing import Any
 
 from infra.template import load
-from tests.support.expressions_refused import Path, Refused, Words, check_betweens, check_in_lists, clauses, refuse
+from tests.support.expressions import (
+    Path,
+    Refused,
+    comparable,
+    name_of,
+    parse_condition,
+    parse_projection,
+    parse_update,
+)
 from tests.support.sizes import Wire, item_size
 
 MIB = 1024 * 1024
@@ -28,19 +37,16 @@ MAX_TOKEN = 36
 LARGEST = Decimal("9.9999999999999999999999999999999999999E+125")
 SMALLEST = Decimal("1E-130")
 KEY_BYTES = {"HASH": 2048, "RANGE": 1024}
-_COMPARISONS: Mapping[str, Callable[[bytes, bytes], bool]] = {
-    "=": operator.eq,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
-EXPRESSIONS = ("ConditionExpression", "UpdateExpression", "KeyConditionExpression", "FilterExpression")
-OF_NEW_ITEMS = {"SET", "ADD"}
+CONDITIONS = ("ConditionExpression", "KeyConditionExpression", "FilterExpression")
+_PLACEHOLDER = re.compile(r"[#:]\w{1,254}")
 
 Request = Mapping[str, Any]
 Keys = Mapping[str, int]
 """Key attributes, the partition's first, and the bytes that each may have."""
+
+
+def refuse(reason: str) -> None:
+    raise Refused(reason)
 
 
 @dataclass(frozen=True)
@@ -87,6 +93,12 @@ def template_schema() -> Schema:
     return Schema.of(load()["Resources"]["Table"]["Properties"])
 
 
+class Validated:
+    """A stand-in for a client of DynamoDB, whose requests are checked by its validator."""
+
+    validator: "Validator"
+
+
 @dataclass
 class Validator:
     """Checks the requests of clients.
@@ -100,12 +112,12 @@ class Validator:
     refused: list[str] = field(default_factory=list)
     checked: int = 0
 
-    def watching(self, client: Any) -> Any:
-        """A client whose every request is checked before it is sent: this one, or a wrapped stand-in for one."""
-        if not hasattr(client, "meta"):
-            return _Checked(client, self)
-        client.meta.events.register("before-parameter-build.dynamodb", self._before)
-        return client
+    def watch(self, client: Any) -> None:
+        """Checks every request of a client before it is sent. A table in memory checks its requests itself."""
+        if isinstance(client, Validated):
+            client.validator = self
+        else:
+            client.meta.events.register("before-parameter-build.dynamodb", self._before)
 
     def _before(self, params: dict[str, Any], model: Any, **_: Any) -> None:
         self.remember(model.name, params)
@@ -157,26 +169,24 @@ class Validator:
 
     def _update(self, request: Request) -> None:
         self._check_key(request["Key"], self.schema.table)
-        words = self._check_expressions(request)
+        self._check_expressions(request)
         if "UpdateExpression" in request:
-            self._check_update(request["UpdateExpression"], words)
+            self._check_update(request)
 
-    def _check_update(self, expression: str, words: Words) -> None:
+    def _check_update(self, request: Request) -> None:
         changed: list[Path] = []
         written: dict[str, Wire] = {}
-        for clause, actions in clauses(words.read(expression)):
-            for action in actions:
-                target = action[: action.index("=")] if "=" in action else action[:1] if clause != "REMOVE" else action
-                path = words.path(target)
-                changed.append(path)
-                if clause in OF_NEW_ITEMS and action[-1] in words.values:
-                    written[".".join(path)] = words.values[action[-1]]
-        for place, path in enumerate(changed):
-            if path[:1] and path[0] in self.schema.table:
+        names, values = request.get("ExpressionAttributeNames", {}), request.get("ExpressionAttributeValues", {})
+        for _, steps, last in parse_update(request["UpdateExpression"]).actions:
+            path = tuple(name_of(step, names) for step in steps)
+            if path[0] in self.schema.table:
                 refuse(f"{path[0]} is part of the key and cannot be updated")
-            for other in changed[:place]:
+            for other in changed:
                 if path[: len(other)] == other[: len(path)]:
                     refuse(f"Two document paths overlap: {'.'.join(other)} and {'.'.join(path)}")
+            changed.append(path)
+            if last in values:
+                written[".".join(path)] = values[last]
         self._check_index_keys(written)
         self._check_size(written)
 
@@ -189,7 +199,7 @@ class Validator:
             self._check_key(key, self.schema.table)
         self._check_doubles(keys)
         for part in request["RequestItems"].values():
-            self._check_expressions(part, ("ProjectionExpression",))
+            self._check_expressions(part)
 
     def _batch_write(self, request: Request) -> None:
         writes = [(name, one) for name, part in request["RequestItems"].items() for one in part]
@@ -255,8 +265,8 @@ class Validator:
         if request.get("Limit", 1) < 1:
             refuse("Limit is 1 or more")
         keys = self.schema.indexes[index] if index else self.schema.table
-        words = self._check_expressions(request)
-        conditions = _key_conditions(words.read(request["KeyConditionExpression"]), words)
+        self._check_expressions(request)
+        conditions = _key_conditions(request)
         self._check_key_conditions(conditions, keys)
         start = request.get("ExclusiveStartKey")
         if start is not None:
@@ -321,35 +331,46 @@ class Validator:
             refuse(f"An item has at most {MAX_ITEM_BYTES} bytes: {size}")
 
     @staticmethod
-    def _check_expressions(request: Request, names: Sequence[str] = EXPRESSIONS) -> Words:
-        words = Words.of(request)
-        for value in words.values.values():
+    def _check_expressions(request: Request) -> None:
+        for name in ("ExpressionAttributeNames", "ExpressionAttributeValues"):
+            if request.get(name) == {}:
+                refuse(f"{name} must not be empty")
+        values = request.get("ExpressionAttributeValues", {})
+        defined = {*request.get("ExpressionAttributeNames", {}), *values}
+        for placeholder in defined:
+            if not _PLACEHOLDER.fullmatch(placeholder):
+                refuse(f"{placeholder!r} is no placeholder")
+        for value in values.values():
             check_value(value)
-        for name in (*names, "ProjectionExpression"):
-            if name in request:
-                tokens = words.read(request[name])
-                check_in_lists(tokens)
-                check_betweens(tokens, words.values)
-        words.check_all_used()
-        return words
+        used = _used(request)
+        if used - defined:
+            refuse(f"Used in an expression and not defined: {', '.join(sorted(used - defined))}")
+        if defined - used:
+            refuse(f"Defined and not used in any expression: {', '.join(sorted(defined - used))}")
 
 
-class _Checked:
-    """A stand-in for a client, which has no events."""
+def _used(request: Request) -> set[str]:
+    """The placeholders that the expressions of a request use."""
+    used: set[str] = set()
+    for name in CONDITIONS:
+        if name in request:
+            condition = parse_condition(request[name])
+            used |= condition.placeholders
+            for _, comparison, words in condition.tests:
+                if comparison == "BETWEEN":
+                    values = request.get("ExpressionAttributeValues", {})
+                    _check_bounds(*(values.get(word, {}) for word in words))
+    if "UpdateExpression" in request:
+        used |= parse_update(request["UpdateExpression"]).placeholders
+    if "ProjectionExpression" in request:
+        used |= parse_projection(request["ProjectionExpression"])
+    return used
 
-    def __init__(self, client: Any, validator: Validator) -> None:
-        self._client = client
-        self._validator = validator
 
-    def __getattr__(self, name: str) -> Any:
-        method = getattr(self._client, name)
-        operation = "".join(word.capitalize() for word in name.split("_"))
-
-        def checked(**request: Any) -> Any:
-            self._validator.remember(operation, request)
-            return method(**request)
-
-        return checked
+def _check_bounds(low: Wire, high: Wire) -> None:
+    """The upper bound of a BETWEEN is not below the lower one, and of its type."""
+    if low and high and (set(low) != set(high) or comparable(low) > comparable(high)):
+        refuse("BETWEEN needs bounds of one type, the upper one not below the lower one")
 
 
 def check_value(value: Wire, depth: int = 0) -> None:
@@ -393,34 +414,31 @@ Condition = tuple[str, list[Wire]]
 """What a key condition asks of one attribute: the operator and its operands."""
 
 
-def _key_conditions(tokens: list[str], words: Words) -> dict[str, Condition]:
-    found: dict[str, Condition] = {}
-    place = 0
-    while place < len(tokens):
-        rest = tokens[place:]
-        if rest[0] == "begins_with":  # begins_with ( name , value )
-            name, comparison, operands, length = rest[2], rest[0], [rest[4]], 6
-        elif rest[1].upper() == "BETWEEN":  # name BETWEEN low AND high
-            name, comparison, operands, length = rest[0], "BETWEEN", [rest[2], rest[4]], 5
-        else:
-            name, comparison, operands, length = rest[0], rest[1], [rest[2]], 3
-        [attribute] = words.path([name])
-        if attribute in found:
-            refuse(f"A key condition names {attribute} once")
-        found[attribute] = (comparison, [words.values[one] for one in operands])
-        place += length
-        if place < len(tokens) and tokens[place].upper() != "AND":
-            refuse("The parts of a key condition are joined by AND")
-        place += 1
-    return found
+def _key_conditions(request: Request) -> dict[str, Condition]:
+    parsed = parse_condition(request["KeyConditionExpression"])
+    if not parsed.joined:
+        refuse("The parts of a key condition are joined by AND")
+    names, values = request.get("ExpressionAttributeNames", {}), request["ExpressionAttributeValues"]
+    conditions: dict[str, Condition] = {}
+    for (step, *_), comparison, words in parsed.tests:
+        name = name_of(step, names)
+        if name in conditions:
+            refuse(f"A key condition names {name} once")
+        conditions[name] = (comparison, [values[word] for word in words])
+    return conditions
 
 
 def _within(value: Wire, condition: Condition) -> bool:
+    """Whether a key lies in the range of a key condition."""
     comparison, operands = condition
-    [content] = value.values()
-    bounds = [next(iter(one.values())) for one in operands]
-    if comparison == "begins_with":
-        return bool(content.startswith(bounds[0]))
-    if comparison == "BETWEEN":
-        return bool(bounds[0].encode() <= content.encode() <= bounds[1].encode())
-    return _COMPARISONS[comparison](content.encode(), bounds[0].encode())
+    content, bounds = comparable(value), [comparable(operand) for operand in operands]
+    match comparison:
+        case "begins_with":
+            return bool(content.startswith(bounds[0]))
+        case "BETWEEN":
+            return bool(bounds[0] <= content <= bounds[1])
+        case "<" | "<=":
+            return bool(content < bounds[0] or (comparison == "<=" and content == bounds[0]))
+        case ">" | ">=":
+            return bool(content > bounds[0] or (comparison == ">=" and content == bounds[0]))
+    return bool(content == bounds[0])

@@ -9,7 +9,7 @@ from moto import mock_aws
 from core.metadata.dynamo import Action
 from core.metadata.table import Key
 from tests.support.engines import REGION, TABLE, World, make_world
-from tests.support.expressions_refused import Refused
+from tests.support.expressions import Refused
 from tests.support.sizes import item_size
 from tests.support.validator import Validator
 
