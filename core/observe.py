@@ -1,4 +1,4 @@
-"""What can be watched: hooks of extensions, and metrics."""
+"""What watches an engine: the hooks of extensions, and metrics."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -26,22 +26,48 @@ HOOKS = (
     "reindex_completed",
     "shutdown",
 )
+"""The hooks that an extension may implement, each a method of that name."""
 
 
 class Extension(Protocol):
-    """Anything with a name and methods named as in ``HOOKS``. Hooks take keyword arguments, ``tenant`` among them."""
+    """An object with a name and any methods named as in ``HOOKS``.
+
+    The engine calls hooks with keyword arguments; every hook but ``shutdown`` gets ``tenant``.
+    """
 
     name: str
 
 
-class Extensions:
-    """The registered extensions, in order. A hook's error is logged and changes nothing."""
+class Metrics(Protocol):
+    """Where measurements go. Units are CloudWatch's: Milliseconds, Seconds, Count."""
 
-    def __init__(self, extensions: Sequence[Extension] = ()) -> None:
+    def record(self, name: str, value: float, unit: str, **dimensions: str) -> None:
+        """Records one measurement."""
+        ...
+
+
+class NoMetrics:
+    """Metrics that record nothing."""
+
+    def record(self, name: str, value: float, unit: str, **dimensions: str) -> None:
+        return
+
+
+class Observer:
+    """Passes events to the extensions and measurements to the metrics of one engine.
+
+    Args:
+        extensions: in the order in which their hooks are called.
+        metrics: None: nothing is recorded.
+    """
+
+    def __init__(self, clock: Clock, extensions: Sequence[Extension] = (), metrics: Metrics | None = None) -> None:
+        self._clock = clock
         self._extensions = tuple(extensions)
+        self._metrics: Metrics = metrics or NoMetrics()
 
     def describe(self) -> list[ExtensionInfo]:
-        """Names and hooks, in registration order."""
+        """Lists the extensions' names and the hooks that they implement, in registration order."""
         return [
             ExtensionInfo(
                 name=extension.name,
@@ -51,35 +77,37 @@ class Extensions:
         ]
 
     def fire(self, hook: str, **details: Any) -> None:
-        """Calls one hook of every extension that has it."""
+        """Calls one hook of every extension that implements it. A hook's error is logged and changes nothing."""
         for extension in self._extensions:
             function = getattr(extension, hook, None)
             if not callable(function):
                 continue
             try:
                 function(**details)
-            except Exception:  # an extension is another's code: whatever it raises stays there
+            except Exception:  # an extension is foreign code: its error must not reach the caller of the engine
                 logger.exception("Hook %s of extension %s failed", hook, extension.name)
 
-
-class Metrics(Protocol):
-    """Where measurements go. Units are CloudWatch's: Milliseconds, Seconds, Count."""
-
-    def record(self, name: str, value: float, unit: str, **dimensions: str) -> None: ...
-
-
-class NoMetrics:
-    """Records nothing."""
-
     def record(self, name: str, value: float, unit: str, **dimensions: str) -> None:
-        return
+        """Records one measurement."""
+        self._metrics.record(name, value, unit, **dimensions)
 
+    @contextmanager
+    def timed(self, name: str) -> Iterator[None]:
+        """Records how long the block took, in milliseconds, whether or not the block raised."""
+        start = self._clock.monotonic()
+        try:
+            yield
+        finally:
+            self.record(name, (self._clock.monotonic() - start) * 1000, "Milliseconds")
 
-@contextmanager
-def timed(metrics: Metrics, clock: Clock, name: str, **dimensions: str) -> Iterator[None]:
-    """Records how long the block took, in milliseconds, whether or not it raised."""
-    start = clock.monotonic()
-    try:
-        yield
-    finally:
-        metrics.record(name, (clock.monotonic() - start) * 1000, "Milliseconds", **dimensions)
+    @contextmanager
+    def model_call(self, model: str) -> Iterator[None]:
+        """Records how long a call to a model took, in seconds, whether or not the call failed.
+
+        The metric's name is OpenTelemetry's, from its semantic conventions for generative AI clients.
+        """
+        start = self._clock.monotonic()
+        try:
+            yield
+        finally:
+            self.record("gen_ai.client.operation.duration", self._clock.monotonic() - start, "Seconds", model=model)

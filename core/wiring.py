@@ -1,4 +1,4 @@
-"""Builds an engine from settings. The only place that knows every implementation."""
+"""Builds an engine from settings. This is the only module that knows every implementation of a stage or a store."""
 
 import atexit
 import os
@@ -14,12 +14,11 @@ from botocore.config import Config
 from core.clock import Clock, SystemClock
 from core.embedding.types import Embedder
 from core.engine import Engine
-from core.ingest.finish import FinishQueue
+from core.ingest.finish import FinishQueue, SqsFinishQueue
 from core.loading.loaders import Loaders
 from core.metadata.dynamo import Table, dynamodb_client
 from core.model.errors import Unavailable
 from core.observe import Extension, Metrics
-from core.parts import Finishing, Parts
 from core.reranking.types import Reranker
 from core.settings import Settings
 from core.splitting.splitters import Splitters
@@ -30,8 +29,8 @@ if TYPE_CHECKING:
     from types_boto3_sqs import SQSClient
 
 _SQS = Config(connect_timeout=2, read_timeout=5, retries={"mode": "standard"})
-# Signature version 4 alone covers an upload's headers, and only a virtual host is the region's own: the global one
-# redirects uploads to a new bucket, where the signature is not valid.
+# Only signature version 4 covers an upload's headers. Only the virtual host is in the bucket's own region: the global
+# host redirects uploads to a new bucket to another host, for which the signature is not valid.
 _S3 = Config(
     signature_version="s3v4",
     s3={"addressing_style": "virtual"},
@@ -49,41 +48,41 @@ def build_engine(
     extensions: Sequence[Extension] = (),
     metrics: Metrics | None = None,
 ) -> Engine:
-    """An engine with the parts that the settings name.
+    """Builds an engine with the implementations that the settings name.
 
     Raises:
-        ConfigurationError: a part cannot be made as the settings say.
+        ConfigurationError: an implementation cannot be built as the settings say. Correct the settings.
     """
     clock = clock or SystemClock()
-    embedders = {embedder.space.model: embedder for embedder in _embedders(settings, clock)}
-    parts = Parts(
+    embedders = _embedders(settings, clock)
+    return Engine(
         settings=settings,
         clock=clock,
         table=Table(dynamodb_client(), settings.table, clock),
         loaders=Loaders(),
         splitters=Splitters(),
         embedders=embedders,
-        vectors=_vectors(settings, clock, embedders.values()),
-        finishing=_finishing(settings),
+        vectors=_vectors(settings, clock, embedders),
+        finish_queue=_finish_queue(settings),
         reranker=_reranker(settings, clock),
         extensions=extensions,
         metrics=metrics,
+        s3=s3_client() if settings.bucket else None,
     )
-    return Engine(parts, s3_client() if settings.bucket else None)
 
 
 def s3_client() -> "S3Client":
-    """A client that signs uploads and reads objects."""
+    """Returns a client that signs uploads and reads objects."""
     return boto3.client("s3", config=_S3)
 
 
 def sqs_client() -> "SQSClient":
-    """A client for the queue of the bucket's events."""
+    """Returns a client for the queue of the bucket's events."""
     return boto3.client("sqs", config=_SQS)
 
 
 def engine_from_environment() -> Engine:
-    """The one engine of this process, with Powertools' metrics."""
+    """Returns the one engine of this process, with Powertools' metrics."""
     with _building:
         return _engine_of_process()
 
@@ -93,20 +92,20 @@ def _engine_of_process() -> Engine:
     from core.powertools import PowertoolsMetrics
 
     engine = build_engine(Settings.read(os.environ), metrics=PowertoolsMetrics())
-    # A process that ends in order fires the shutdown hook; Lambda may also end one without a word.
+    # A process that exits normally calls the shutdown hook. Lambda may also end a process without a warning.
     atexit.register(engine.stop)
     return engine
 
 
-def _finishing(settings: Settings) -> Finishing | None:
-    # A domain shows what it has taken before it answers.
+def _finish_queue(settings: Settings) -> FinishQueue | None:
+    # A domain makes a write searchable before it answers. Only Serverless may need longer than a call has.
     if settings.queue_url and settings.opensearch_dialect == "serverless":
-        return FinishQueue(sqs_client(), settings.queue_url)
+        return SqsFinishQueue(sqs_client(), settings.queue_url)
     return None
 
 
 def _embedders(settings: Settings, clock: Clock) -> list[Embedder]:
-    # Imported where it is chosen: numpy and onnxruntime are not in a deployed function.
+    # Imported only where it is chosen: a deployed function has no numpy and no onnxruntime.
     if settings.embedder == "embedded":
         from core.embedding.models import find_model
         from core.embedding.onnx import OnnxEmbedder
@@ -142,7 +141,7 @@ def _vectors(settings: Settings, clock: Clock, embedders: Iterable[Embedder]) ->
         return None
     store = _embedded(settings) if settings.vectors == "embedded" else _opensearch(settings, clock)
     for embedder in embedders:
-        # A store that sleeps must not keep a function from starting: its first use proves it then.
+        # A store that does not answer must not keep a function from starting. Its first use proves the tenant filter.
         with suppress(Unavailable):
             store.prepare(embedder.space)
     return store

@@ -1,4 +1,4 @@
-"""Collections: created, read, changed, counted and deleted."""
+"""Creates, reads, changes, counts and deletes collections."""
 
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
@@ -6,9 +6,14 @@ from functools import partial
 
 from pydantic import TypeAdapter, ValidationError
 
-from core.clock import new_id
-from core.ingest.delete import delete_collection
+from core.clock import Clock, new_id
+from core.deletion.collections import CollectionDeletion
+from core.embedding.embedders import Embedders
+from core.embedding.types import Embedder
+from core.metadata.collections import Collections
 from core.metadata.dynamo import retry_on_conflict
+from core.metadata.jobs import Jobs
+from core.metadata.paging import Listings
 from core.metadata.rows import CollectionRow
 from core.model.collection import (
     Collection,
@@ -18,14 +23,19 @@ from core.model.collection import (
     CollectionUpdate,
     NewCollection,
 )
-from core.model.errors import CollectionNotFound, InvalidArgument, NotConfigured
+from core.model.errors import CollectionNotFound, InvalidArgument
 from core.model.ids import CollectionId
 from core.model.ingest import Deletion
 from core.model.page import Order, Page, PageRequest
 from core.model.query import Strategy
 from core.model.tenant import Tenant
-from core.parts import Parts
+from core.observe import Observer
 from core.recovery.reconcile import new_reconcile
+from core.reranking.measured import require_reranker
+from core.reranking.types import Reranker
+from core.splitting.splitters import Splitters
+from core.vectors.types import VectorStore
+from core.vectors.unconfigured import require_vector_store
 
 _NAME = TypeAdapter(CollectionName)
 DEFAULT_CHUNK_SIZE = 512
@@ -33,72 +43,103 @@ DEFAULT_CHUNK_OVERLAP = 50
 
 
 class CollectionService:
-    """The collections of a tenant. Another tenant's reads as not found, and so does one that is being deleted."""
+    """The collections of a tenant.
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    A collection of another tenant, or one that is being deleted, is not found.
+
+    Args:
+        first_reconcile_after: how long after its creation a collection is reconciled for the first time.
+    """
+
+    def __init__(
+        self,
+        *,
+        collections: Collections,
+        jobs: Jobs,
+        listings: Listings,
+        deletion: CollectionDeletion,
+        embedders: Embedders,
+        splitters: Splitters,
+        vectors: VectorStore,
+        reranker: Reranker | None,
+        observer: Observer,
+        clock: Clock,
+        first_reconcile_after: timedelta,
+    ) -> None:
+        self._collections = collections
+        self._jobs = jobs
+        self._listings = listings
+        self._deletion = deletion
+        self._embedders = embedders
+        self._splitters = splitters
+        self._vectors = vectors
+        self._reranker = reranker
+        self._observer = observer
+        self._clock = clock
+        self._first_reconcile_after = first_reconcile_after
 
     def create(self, tenant: Tenant, new: NewCollection) -> Collection:
-        """A new collection. Its dimensions are the embedder's, its defaults the engine's.
+        """Creates a collection. Its dimensions are the embedder's; what the request leaves out is the engine's default.
 
         Raises:
-            InvalidArgument: an unknown model or strategy, or sizes that do not go together.
+            InvalidArgument: the model or the strategy is unknown, or the overlap is not smaller than the size.
             CollectionAlreadyExists: the name is taken in the tenant.
-            NotConfigured: there is no embedder, no vector store, or no reranker where the strategy needs one.
+            NotConfigured: no embedder, no vector store, or no reranker for a strategy that needs one is configured.
         """
-        parts = self._parts
-        store = parts.vector_store()
-        if not parts.embedders:
-            raise NotConfigured("No embedder is configured")
-        model = next(iter(parts.embedders)) if new.embedding_model is None else new.embedding_model
-        if model not in parts.embedders:
-            known = ", ".join(parts.embedders)
-            raise InvalidArgument(f"Unknown embedding model; there is {known}", field="embedding_model")
-        embedder = parts.embedders[model]
+        require_vector_store(self._vectors)
+        embedder = self._embedder(new.embedding_model)
         size, overlap = _sizes(new, embedder.max_tokens)
-        store.prepare(embedder.space)
-        now = parts.clock.now()
+        self._vectors.prepare(embedder.space)
+        now = self._clock.now()
         row = CollectionRow(
-            id=new_id(CollectionId, parts.clock),
+            id=new_id(CollectionId, self._clock),
             tenant=tenant,
             name=new.name,
             description=new.description,
-            embedding_model=model,
+            embedding_model=embedder.space.model,
             embedding_dims=embedder.space.dimensions,
-            chunk_strategy=parts.splitters.find(new.chunk_strategy).name,
+            chunk_strategy=self._splitters.find(new.chunk_strategy).name,
             chunk_size=size,
             chunk_overlap=overlap,
-            retrieval_strategy=self._strategy(new.retrieval_strategy),
+            retrieval_strategy=self._available(new.retrieval_strategy),
             metadata=new.metadata,
             state=CollectionState.ACTIVE,
             created_at=now,
             updated_at=now,
         )
-        reconcile = new_reconcile(tenant, row.id, now, revision=1)
-        due = now + timedelta(hours=parts.settings.reconcile_interval_h)
-        retry_on_conflict(parts.clock, partial(parts.collections.create, row, parts.jobs.put(reconcile, due)))
-        parts.extensions.fire("collection_created", tenant=tenant, collection_id=row.id)
+        reconcile = self._jobs.put(new_reconcile(tenant, row.id, now, revision=1), now + self._first_reconcile_after)
+        retry_on_conflict(self._clock, partial(self._collections.create, row, reconcile))
+        self._observer.fire("collection_created", tenant=tenant, collection_id=row.id)
         return row.collection()
 
+    def _embedder(self, model: str | None) -> Embedder:
+        """Returns the embedder of a model that a request names; the default where it names none."""
+        self._embedders.require_any()
+        model = self._embedders.models[0] if model is None else model
+        if model not in self._embedders.models:
+            known = ", ".join(self._embedders.models)
+            raise InvalidArgument(f"Unknown embedding model; there is {known}", field="embedding_model")
+        return self._embedders.of_model(model)
+
     def get(self, tenant: Tenant, collection_id: CollectionId) -> Collection:
-        """A collection with its counts.
+        """Returns a collection with its counts.
 
         Raises:
-            CollectionNotFound: no such collection in the tenant.
+            CollectionNotFound: the tenant has no such collection.
         """
-        return self._counted(tenant, [self._parts.collection(tenant, collection_id)])[0]
+        return self._counted(tenant, [self._collections.active(tenant, collection_id)])[0]
 
     def get_by_name(self, tenant: Tenant, name: str) -> Collection:
-        """The collection of that name.
+        """Returns the collection that has a name.
 
         Raises:
-            CollectionNotFound: no such collection in the tenant.
+            CollectionNotFound: the tenant has no such collection.
         """
         try:
             known = _NAME.validate_python(name)
-        except ValidationError as error:  # no collection can have it
+        except ValidationError as error:  # no collection can have this name
             raise CollectionNotFound from error
-        collection_id = self._parts.collections.id_of(tenant, known)
+        collection_id = self._collections.id_of(tenant, known)
         if collection_id is None:
             raise CollectionNotFound
         return self.get(tenant, collection_id)
@@ -110,32 +151,31 @@ class CollectionService:
         name: str | None = None,
         name_contains: str | None = None,
     ) -> Page[Collection]:
-        """Collections by time of creation, all or those with a name.
+        """Lists collections by time of creation: all, or those whose name matches.
 
         Args:
-            name: just this name.
-            name_contains: literally, in any case.
+            name: only the collection of exactly this name.
+            name_contains: only collections whose name contains this text, in upper or lower case.
 
         Raises:
-            InvalidArgument: the page token is not of this listing.
+            InvalidArgument: the page token belongs to another listing.
         """
-        query = {"list": "collections", "name": name, "contains": name_contains, "order": page.order}
-        after = None
-        if page.token is not None:
-            after = CollectionId(self._parts.page_tokens.read(tenant, query, page.token))
-        found = []
-        for row in self._matching(tenant, name, name_contains, after, page.order):
-            found.append(row)
-            if len(found) > page.limit:
-                break
-        shown, token = found[: page.limit], None
-        if len(found) > page.limit:
-            token = self._parts.page_tokens.write(tenant, query, shown[-1].id)
-        total = self.count(tenant, name, name_contains) if page.total else None
-        return Page(items=list(self._counted(tenant, shown)), next_page_token=token, total=total)
+        rows = self._listings.page(
+            tenant,
+            page,
+            {"list": "collections", "name": name, "contains": name_contains},
+            entries=lambda after: self._matching(
+                tenant, name, name_contains, None if after is None else CollectionId(after), page.order
+            ),
+            position=lambda row: row.id,
+            count=lambda: self.count(tenant, name, name_contains),
+        )
+        return Page(
+            items=list(self._counted(tenant, rows.items)), next_page_token=rows.next_page_token, total=rows.total
+        )
 
     def count(self, tenant: Tenant, name: str | None = None, name_contains: str | None = None) -> int:
-        """How many the same listing has in all its pages."""
+        """Counts the collections of the same listing."""
         return sum(1 for _ in self._matching(tenant, name, name_contains, None, Order.OLDEST))
 
     def _matching(
@@ -146,52 +186,52 @@ class CollectionService:
         after: CollectionId | None,
         order: Order,
     ) -> Iterator[CollectionRow]:
-        rows = self._parts.collections.all(tenant, after=after, descending=order == Order.NEWEST)
+        rows = self._collections.all(tenant, after=after, descending=order == Order.NEWEST)
         for row in rows:
             if row.state != CollectionState.ACTIVE or name not in (None, row.name):
                 continue
             if name_contains is None or name_contains.casefold() in row.name.casefold():
                 yield row
 
-    def _strategy(self, strategy: Strategy) -> Strategy:
-        """A strategy that this engine has."""
+    def _available(self, strategy: Strategy) -> Strategy:
+        """Returns a strategy after checking that this engine has what the strategy needs."""
         if strategy is Strategy.RERANK:
-            self._parts.need_reranker()
+            require_reranker(self._reranker)
         return strategy
 
     def _counted(self, tenant: Tenant, rows: Sequence[CollectionRow]) -> Sequence[Collection]:
-        counts = self._parts.collections.counts(tenant, [row.id for row in rows])
+        counts = self._collections.counts(tenant, [row.id for row in rows])
         return [row.collection(counts[row.id].documents, counts[row.id].chunks) for row in rows]
 
     def update(self, tenant: Tenant, collection_id: CollectionId, update: CollectionUpdate) -> Collection:
-        """Changes name, description, retrieval strategy or metadata; what is not given, or null, is left alone.
+        """Changes name, description, retrieval strategy or metadata. What the update leaves out stays as it is.
 
         Raises:
-            CollectionNotFound: no such collection in the tenant.
+            CollectionNotFound: the tenant has no such collection.
             CollectionAlreadyExists: the new name is taken.
-            NotConfigured: the strategy needs a reranker, and there is none.
+            NotConfigured: the strategy needs a reranker, and none is configured.
         """
-        self._strategy(update.retrieval_strategy or Strategy.SIMILARITY)
-        retry_on_conflict(self._parts.clock, partial(self._update, tenant, collection_id, update))
+        self._available(update.retrieval_strategy or Strategy.SIMILARITY)
+        retry_on_conflict(self._clock, partial(self._update, tenant, collection_id, update))
         return self.get(tenant, collection_id)
 
     def _update(self, tenant: Tenant, collection_id: CollectionId, update: CollectionUpdate) -> None:
-        row = self._parts.collection(tenant, collection_id)
+        row = self._collections.active(tenant, collection_id)
         given = {name: value for name, value in dict(update).items() if value is not None}
         changed = row.model_copy(update=given)
         if changed != row:
-            # A write is conditional on the time of the last one, so no two have the same.
-            moment = max(self._parts.clock.now(), row.updated_at + timedelta(milliseconds=1))
-            self._parts.collections.update(row, changed.model_copy(update={"updated_at": moment}))
+            # A write is conditional on the time of the last write, so no two writes may have the same time.
+            moment = max(self._clock.now(), row.updated_at + timedelta(milliseconds=1))
+            self._collections.update(row, changed.model_copy(update={"updated_at": moment}))
 
     def stats(self, tenant: Tenant, collection_id: CollectionId) -> CollectionStats:
-        """Exact counts of what is served, in constant time.
+        """Returns exact counts of what is served. The time does not depend on the size of the collection.
 
         Raises:
-            CollectionNotFound: no such collection in the tenant.
+            CollectionNotFound: the tenant has no such collection.
         """
-        row = self._parts.collection(tenant, collection_id)
-        counts = self._parts.collections.counts(tenant, [row.id])[row.id]
+        row = self._collections.active(tenant, collection_id)
+        counts = self._collections.counts(tenant, [row.id])[row.id]
         return CollectionStats(
             collection_id=row.id,
             collection_name=row.name,
@@ -204,20 +244,20 @@ class CollectionService:
     def delete(self, tenant: Tenant, collection_id: CollectionId, deadline: float) -> Deletion:
         """Removes a collection with its documents, chunks and vectors.
 
-        It is closed at once. What is not removed by the deadline is removed by the next call, or by the sweep.
+        The collection is closed at once. What the deadline leaves is removed by the next call, or by the sweep.
 
         Args:
             deadline: monotonic seconds of the engine's clock.
 
         Raises:
-            CollectionNotFound: no such collection in the tenant.
+            CollectionNotFound: the tenant has no such collection.
         """
-        self._parts.vector_store()
-        return delete_collection(self._parts, tenant, collection_id, deadline)
+        require_vector_store(self._vectors)
+        return self._deletion.delete(tenant, collection_id, deadline)
 
 
 def _sizes(new: NewCollection, longest: int) -> tuple[int, int]:
-    """Chunk size and overlap in tokens, after defaults."""
+    """Returns chunk size and overlap in tokens, with defaults filled in."""
     size = new.chunk_size if new.chunk_size is not None else min(DEFAULT_CHUNK_SIZE, longest)
     if size > longest:
         raise InvalidArgument(f"The embedding model takes at most {longest} tokens", field="chunk_size", limit=longest)

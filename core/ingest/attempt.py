@@ -1,256 +1,219 @@
-"""One attempt at one document: from the first heartbeat to the swap, or to its failure."""
+"""One attempt at one document: from the first heartbeat to the swap, or to the document's failure."""
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, field
 from functools import partial
 
-from core.clock import Lifetime
-from core.embedding.types import Embedder, Vector
+from core.clock import Clock
+from core.deletion.purge import Purger
+from core.ingest.begin import OwnedDocument
+from core.ingest.completion import Completion
 from core.ingest.description import described_again
-from core.ingest.owner import LostError, Owner
-from core.ingest.purge import remove_data
-from core.ingest.records import vector_records
-from core.loading.types import Loader
-from core.metadata.documents import Standing
+from core.ingest.finish import FinishQueue
+from core.ingest.hold import DocumentHold, HoldLost
+from core.ingest.plan import Plan
+from core.ingest.stages import Segment, Stages
+from core.metadata.documents import Documents
 from core.metadata.dynamo import retry_on_conflict
-from core.metadata.rows import CollectionRow, Head, Info
-from core.model.chunk import Chunk
-from core.model.document import DocumentState, Failure
-from core.model.errors import IngestInterrupted, NotYetSearchable, Unavailable, WeftError
-from core.model.ids import ChunkId
-from core.model.ingest import IngestInput, IngestResult
-from core.model.tenant import Tenant
-from core.parts import Parts
-from core.splitting.chunking import chunk_document
-from core.splitting.types import Splitter
+from core.metadata.fields import Fields
+from core.metadata.rows import Info
+from core.model.document import DocumentState
+from core.model.errors import IngestInterrupted, Unavailable, WeftError
+from core.model.ingest import IngestResult
+from core.observe import Observer
+from core.protocol.failing import Failing, failure_of, fire_ingest_failed
 
 logger = logging.getLogger(__name__)
 
-EMBED_AT_ONCE = 64
-WRITE_AT_ONCE = 500
 MAX_TITLE = 1024
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What an ingest knows before it begins.
+@dataclass
+class Attempt:
+    """The state of one attempt.
 
     Attributes:
-        writer: the random name of this ingest.
-        deadline: monotonic seconds; nothing new is started after it.
+        info: the document's description, which loading may change.
+        stage: the stage that the attempt is in, as a failed document names it.
+        reserved: how many chunks the attempt may have written.
     """
 
-    tenant: Tenant
-    given: IngestInput
-    collection: CollectionRow
-    loader: Loader
-    charset: str | None
-    splitter: Splitter
-    embedder: Embedder
-    content_hash: str
-    fingerprint: str
-    writer: str
-    deadline: float
+    plan: Plan
+    hold: DocumentHold
+    info: Info
+    stage: str = "start"
+    reserved: int = 0
+    info_at_begin: Info = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.info_at_begin = self.info
+
+    @property
+    def changed_info(self) -> Info | None:
+        """The description, when loading has changed it."""
+        return self.info if self.info != self.info_at_begin else None
 
 
-class Attempt(Owner):
-    """Runs one attempt that has begun or claimed its document.
+class AttemptRunner:
+    """Runs attempts."""
 
-    Args:
-        head: the document as this attempt owns it.
-        life: begun before the write that made it own the document.
-    """
+    def __init__(
+        self,
+        *,
+        stages: Stages,
+        documents: Documents,
+        fields: Fields,
+        failing: Failing,
+        purger: Purger,
+        completion: Completion,
+        finish_queue: FinishQueue | None,
+        observer: Observer,
+        clock: Clock,
+    ) -> None:
+        self._stages = stages
+        self._documents = documents
+        self._fields = fields
+        self._failing = failing
+        self._purger = purger
+        self._completion = completion
+        self._finish_queue = finish_queue
+        self._observer = observer
+        self._clock = clock
 
-    def __init__(self, parts: Parts, plan: Plan, head: Head, info: Info, life: Lifetime) -> None:
-        super().__init__(parts, head, life, plan.deadline)
-        self._plan = plan
-        self._begun_with = info
-        self._info = info
-        self._stage = "start"
-        self._reserved = 0
-
-    def run(self) -> IngestResult:
-        """The whole attempt. Its answer is in progress when the document is to be finished from the queue.
-
-        Raises:
-            IngestInterrupted: the document was taken from this attempt; nothing it wrote is left.
-            WeftError: whatever made it fail; the document then says why.
-        """
-        self._fire("ingest_started", source_key=self._plan.given.source_key)
-        try:
-            result = self._stages()
-        except LostError as error:
-            self._discard()
-            raise IngestInterrupted(document_id=self._head.document_id) from error
-        except Exception as error:
-            after = self._end_badly(error)
-            if after is None:
-                if isinstance(error, WeftError):
-                    error.extras["document_id"] = self._head.document_id
-                raise
-            result = after
-        if not result.state.in_progress:
-            self._complete(result)
-        return result
-
-    # -- stages ------------------------------------------------------------------------------------
-
-    def _stages(self) -> IngestResult:
-        chunks = self._chunk()
-        vectors = self._embed(chunks)
-        searchable = self._write(chunks, vectors)
-        self._stage = "swap"
-        info = self._info if self._info != self._begun_with else None
-        if not searchable:
-            return self._leave(info)
-        self._heartbeat()
-        return retry_on_conflict(self._parts.clock, partial(self._swap, len(chunks), info))
-
-    def _chunk(self) -> list[Chunk]:
-        plan = self._plan
-        self._stage = "load"
-        self._heartbeat()
-        loaded = plan.loader.load(plan.given.content, plan.charset)
-        self._stage = "chunk"
-        chunks = chunk_document(
-            loaded,
-            document_id=self._head.document_id,
-            attempt=self._head.attempt,
-            collection_id=self._head.collection_id,
-            origin=plan.given.source or plan.given.source_key or "",
-            attributes=plan.given.attributes,
-            splitter=plan.splitter,
-            size=plan.collection.chunk_size,
-            overlap=plan.collection.chunk_overlap,
-            counter=plan.embedder.counter,
-        )
-        again = described_again(self._info, plan.given)  # a claimed document may have been described otherwise
-        title = again.title or loaded.title[:MAX_TITLE]
-        self._info = again.model_copy(update={"title": title, "attributes": chunks[0].attributes})
-        self._fire("ingest_chunked", chunks=len(chunks))
-        self._heartbeat(reserve=len(chunks))
-        self._reserved = len(chunks)
-        names = {name for chunk in chunks for name in chunk.attributes}
-        self._parts.fields.add(self._head.tenant, self._head.collection_id, names)
-        return chunks
-
-    def _embed(self, chunks: Sequence[Chunk]) -> list[Vector]:
-        self._stage = "embed"
-        vectors: list[Vector] = []
-        for start in range(0, len(chunks), EMBED_AT_ONCE):
-            self._check_time()
-            texts = [chunk.text for chunk in chunks[start : start + EMBED_AT_ONCE]]
-            vectors += self._parts.embed(self._plan.embedder, texts)
-            self._heartbeat_if_due()
-        self._fire("ingest_embedded", chunks=len(chunks))
-        self._heartbeat()
-        return vectors
-
-    def _write(self, chunks: Sequence[Chunk], vectors: Sequence[Vector]) -> bool:
-        """Whether searches see all of it; else it is written and someone can finish it later."""
-        self._stage = "write"
-        searchable = True
-        head, key = self._head, self._plan.given.source_key
-        records = vector_records(head, key, chunks, vectors)
-        store = self._parts.vector_store()
-        for start in range(0, len(chunks), WRITE_AT_ONCE):
-            part = slice(start, start + WRITE_AT_ONCE)
-            self._parts.documents.write_chunks(head.tenant, chunks[part], before=self._check_time)
-            self._check_time()
-            try:
-                with self._parts.timed("vectors_write"):
-                    store.write(head.tenant, head.space, records[part])
-            except NotYetSearchable:
-                if self._parts.finishing is None:
-                    raise
-                searchable = False
-            self._heartbeat_if_due()
-        return searchable
-
-    def _leave(self, info: Info | None) -> IngestResult:
-        """Leaves a document that is written whole to the queue, from where it is finished (`core.ingest.finish`)."""
-        self._wait_in_queue(info)
-        if self._parts.finishing is not None:
-            self._parts.finishing.send(self._head.tenant, self._head.document_id, self._head.attempt)
-        return IngestResult(document_id=self._head.document_id, chunk_count=0, state=DocumentState.PROCESSING)
-
-    # -- what became of it -------------------------------------------------------------------------
-
-    def _end_badly(self, error: Exception) -> IngestResult | None:
-        """Marks the document failed, or finds the success that it had after all, its answer lost.
-
-        While neither is known, a swap may be on its way still: then the data stays, and the sweep decides.
+    def run(self, plan: Plan, owned: OwnedDocument, hold: DocumentHold) -> IngestResult:
+        """Writes a document that this ingest has begun or claimed.
 
         Returns:
-            The success; None: there is none.
-        """
-        if self._life.is_over():
-            return None
-        try:
-            self._fail(error)
-            head, source = self._parts.documents.head_and_source(self._head)
-        except Unavailable:
-            # The caller hears of the first failure, which came from the same trouble.
-            logger.warning("Document %s is left to the sweep", self._head.document_id)
-            return None
-        result = self._settled(head, source) if head is not None and head.attempt == self._head.attempt else None
-        if result is None:
-            self._discard()
-        return result
-
-    # -- ends --------------------------------------------------------------------------------------
-
-    def _fail(self, error: Exception) -> None:
-        """Marks the document failed, unless it has been settled otherwise.
+            The answer. Its state is in progress when the document is finished from the queue.
 
         Raises:
-            Unavailable: it is not known whether it is.
+            IngestInterrupted: the document was taken from this attempt. Nothing that the attempt wrote is left.
+            WeftError: an error stopped the attempt. The document is failed and says why.
         """
-        failure = failure_of(self._stage, error)
-        if retry_on_conflict(self._parts.clock, partial(mark_failed, self._parts, self._head, failure)):
-            self._fire("ingest_failed", failure=failure)
-
-    def _discard(self) -> None:
-        """Removes what this attempt wrote, and no other's. What cannot be removed now is due later anyway."""
-        if self._life.is_over():
-            return
-        head = self._head
-        written = [ChunkId.of(head.document_id, head.attempt, index) for index in range(self._reserved)]
+        attempt = Attempt(plan, hold, owned.info)
+        self._fire("ingest_started", attempt, source_key=plan.input.source_key)
         try:
-            remove_data(self._parts, head.tenant, head.space, written)
+            result = self._write(attempt)
+        except HoldLost as error:
+            self._discard(attempt)
+            raise IngestInterrupted(document_id=hold.head.document_id) from error
+        except Exception as error:
+            success = self._end_in_failure(attempt, error)
+            if success is None:
+                if isinstance(error, WeftError):
+                    error.extras["document_id"] = hold.head.document_id
+                raise
+            result = success
+        if not result.state.in_progress:
+            self._completion.complete(hold, result)
+        return result
+
+    # -- the order of writes -------------------------------------------------------------------------
+
+    def _write(self, attempt: Attempt) -> IngestResult:
+        """Runs the stages. The writes have this order, and a heartbeat stands between each two stages:
+
+        heartbeat, load, split, heartbeat with the number of reserved chunks, names of attributes, embed, heartbeat,
+        then for each group of at most 500 chunks the chunk rows and the vectors, heartbeat, swap.
+        """
+        hold = attempt.hold
+        segments = self._load_and_split(attempt)
+        attempt.stage = "embed"
+        self._stages.embed(segments)
+        self._fire("ingest_embedded", attempt, chunks=attempt.reserved)
+        hold.heartbeat()
+        attempt.stage = "write"
+        searchable = self._stages.write(segments)
+        attempt.stage = "swap"
+        if not searchable:
+            return self._leave_to_queue(attempt)
+        hold.heartbeat()
+        return hold.swap(attempt.reserved, attempt.changed_info)
+
+    def _load_and_split(self, attempt: Attempt) -> list[Segment]:
+        attempt.stage = "load"
+        attempt.hold.heartbeat()
+        loaded = self._stages.load(attempt.plan)
+        attempt.stage = "chunk"
+        segments = self._stages.split(attempt.plan, attempt.hold, loaded)
+        self._describe(attempt, loaded.title, segments)
+        chunks = sum(len(segment.chunks) for segment in segments)
+        self._fire("ingest_chunked", attempt, chunks=chunks)
+        attempt.hold.heartbeat(reserve=chunks)
+        attempt.reserved = chunks
+        names = {name for segment in segments for chunk in segment.chunks for name in chunk.attributes}
+        self._fields.add(attempt.plan.tenant, attempt.plan.input.collection_id, names)
+        return segments
+
+    @staticmethod
+    def _describe(attempt: Attempt, found_title: str, segments: list[Segment]) -> None:
+        """Completes the description with the title and the attributes that loading has found."""
+        described = described_again(attempt.info, attempt.plan.input)  # a claimed document may have another description
+        title = described.title or found_title[:MAX_TITLE]
+        attributes = segments[0].chunks[0].attributes
+        attempt.info = described.model_copy(update={"title": title, "attributes": attributes})
+
+    def _leave_to_queue(self, attempt: Attempt) -> IngestResult:
+        """Leaves a document that is written whole to the queue, from which it is finished (`core.ingest.finish`)."""
+        head = attempt.hold.head
+        attempt.hold.wait_in_queue(attempt.changed_info)
+        if self._finish_queue is not None:
+            self._finish_queue.send(head.tenant, head.document_id, head.attempt)
+        return IngestResult(document_id=head.document_id, chunk_count=0, state=DocumentState.PROCESSING)
+
+    # -- failure -------------------------------------------------------------------------------------
+
+    def _end_in_failure(self, attempt: Attempt, error: Exception) -> IngestResult | None:
+        """Marks the document failed, or finds that the attempt has succeeded and only the answer was lost.
+
+        While neither is known, the swap may still be on its way to DynamoDB. The data then stays, and the sweep
+        decides.
+
+        Returns:
+            The answer of a success; None when there is none.
+        """
+        if attempt.hold.is_over:
+            return None
+        head = attempt.hold.head
+        try:
+            self._fail(attempt, error)
+            now, source = self._documents.head_and_source(head)
+        except Unavailable:
+            # The caller is told the first error, which has the same cause.
+            logger.warning("Document %s is left to the sweep", head.document_id)
+            return None
+        is_own = now is not None and now.attempt == head.attempt
+        result = attempt.hold.result_of(now, source) if now is not None and is_own else None
+        if result is None:
+            self._discard(attempt)
+        return result
+
+    def _fail(self, attempt: Attempt, error: Exception) -> None:
+        """Marks the document failed, unless it is no longer in progress under this attempt.
+
+        Raises:
+            Unavailable: DynamoDB does not answer, so it is not known whether the document is failed.
+        """
+        failure = failure_of(attempt.stage, error)
+        head = attempt.hold.head
+        if retry_on_conflict(self._clock, partial(self._failing.mark, head, failure)):
+            fire_ingest_failed(self._observer, head, failure)
+
+    def _discard(self, attempt: Attempt) -> None:
+        """Removes the data that this attempt wrote, and no other attempt's.
+
+        Data that cannot be removed now is due for the sweep anyway.
+        """
+        if attempt.hold.is_over:
+            return
+        head = attempt.hold.head
+        try:
+            self._purger.remove_data(head.tenant, head.space, attempt.hold.chunk_ids(attempt.reserved))
         except Exception as error:  # noqa: BLE001 - whatever the store raises, the data is due for the sweep
             logger.warning("Data of document %s is left to the sweep: %s", head.document_id, type(error).__name__)
 
-
-def failure_of(stage: str, error: Exception) -> Failure:
-    """What a document says of why it failed: never a text that could hold its content."""
-    if isinstance(error, WeftError):
-        return Failure(stage=stage, code=error.code, detail=error.detail)
-    return Failure(stage=stage, code="internal_error", detail=f"Internal error ({type(error).__name__})")
-
-
-def mark_failed(
-    parts: Parts, head: Head, failure: Failure, cutoff: datetime | None = None, known: Standing | None = None
-) -> Head | None:
-    """One step of marking a document failed.
-
-    Args:
-        cutoff: only if there was no heartbeat since.
-        known: as it was read a short while ago; None: it is read now.
-
-    Returns:
-        The document as this call failed it; None when it was not this call.
-
-    Raises:
-        ConditionFailed, Conflict: it has changed since it was read; read it again.
-    """
-    now, source, holder = known or parts.documents.standings([head])[head.document_id]
-    if now is None or not now.state.in_progress or now.attempt != head.attempt:
-        return None
-    if cutoff is not None and now.heartbeat > cutoff:
-        return None
-    released = parts.transitions.release(now, source, holder)
-    parts.transitions.fail(now, failure, cutoff=cutoff, settled=released)
-    return now
+    def _fire(self, hook: str, attempt: Attempt, **details: object) -> None:
+        head = attempt.hold.head
+        self._observer.fire(
+            hook, tenant=head.tenant, collection_id=head.collection_id, document_id=head.document_id, **details
+        )

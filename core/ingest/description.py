@@ -1,4 +1,4 @@
-"""What is said of a document beside its content: title, source, metadata and attributes."""
+"""A document's description: its title, source, metadata and attributes."""
 
 from core.metadata.rows import Info
 from core.model.errors import InvalidArgument
@@ -9,42 +9,44 @@ from core.model.upload import NewUpload
 MAX_INFO_BYTES = 64 * 1024
 
 
-def check_description(given: IngestInput | NewUpload) -> None:
-    """Refuses what would not fit into a document's row, or weigh on every read of it.
+def validate_description(document: IngestInput | NewUpload) -> None:
+    """Refuses a description that is too large for a document's row, or would make every read of the row slow.
 
     Raises:
-        InvalidArgument: all but the content is over 64 KiB.
+        InvalidArgument: the input without its content is larger than 64 KiB.
     """
-    size = len(given.model_dump_json(exclude={"content"}).encode())
+    size = len(document.model_dump_json(exclude={"content"}).encode())
     if size > MAX_INFO_BYTES:
         raise InvalidArgument(
             f"Title, source, metadata and attributes together are at most {MAX_INFO_BYTES} bytes",
-            field="attributes" if isinstance(given, NewUpload) else "metadata",
+            field="attributes" if isinstance(document, NewUpload) else "metadata",
             limit=MAX_INFO_BYTES,
         )
 
 
-def info_of(given: IngestInput, document_id: DocumentId) -> Info:
-    """What describes a document, as its ingest says it."""
+def info_of(document: IngestInput, document_id: DocumentId) -> Info:
+    """Makes the description of a new document from its ingest's input."""
     return Info(
         document_id=document_id,
-        collection_id=given.collection_id,
-        title=given.title,
-        source=given.source,
-        source_type=given.source_type,
-        source_key=given.source_key,
-        source_version=given.source_version,
-        metadata=given.metadata,
-        attributes=given.attributes,
+        collection_id=document.collection_id,
+        title=document.title,
+        source=document.source,
+        source_type=document.source_type,
+        source_key=document.source_key,
+        source_version=document.source_version,
+        metadata=document.metadata,
+        attributes=document.attributes,
     )
 
 
-def described_again(info: Info, given: IngestInput) -> Info:
-    """A document's description after another ingest of its content. What that does not say is left alone, and so
-    is the title that the document was found to have."""
+def described_again(info: Info, document: IngestInput) -> Info:
+    """Returns a document's description after another ingest of the same content.
+
+    Members that the ingest leaves out stay as they are. An empty title leaves the title that loading has found.
+    """
     sent: dict[str, object] = {
-        name: getattr(given, name) for name in ("title", "source", "metadata") if name in given.model_fields_set
+        name: getattr(document, name) for name in ("title", "source", "metadata") if name in document.model_fields_set
     }
-    if not given.title:
+    if not document.title:
         sent.pop("title", None)
     return info.model_copy(update=sent)

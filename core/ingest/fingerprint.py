@@ -1,4 +1,7 @@
-"""What makes two ingests the same: the content, and every setting that decides what is made of it."""
+"""The fingerprint of an ingest: a hash of the content and of every setting that shapes what is made of it.
+
+Two ingests with the same fingerprint would make the same document.
+"""
 
 import hashlib
 import json
@@ -9,12 +12,12 @@ from core.metadata.rows import CollectionRow
 
 
 def content_hash(content: bytes) -> str:
-    """SHA-256 of the raw bytes, in hex."""
+    """Returns the SHA-256 of the raw bytes, in hex."""
     return hashlib.sha256(content).hexdigest()
 
 
 def fingerprint_of(
-    hashed: str,
+    hash_of_content: str,
     *,
     loader: str,
     charset: str | None,
@@ -22,14 +25,16 @@ def fingerprint_of(
     row: CollectionRow,
     attributes: Mapping[str, Any] | None,
 ) -> str:
-    """SHA-256, in hex, of the content's hash and of the loading, chunking and embedding settings.
+    """Returns the SHA-256, in hex, of the content's hash and the loading, splitting and embedding settings.
 
-    Title, source and metadata are not in it: they change in place. ``attributes`` are part of a keyed version,
-    since they are written onto its chunks; None for content without a key, which is a duplicate whatever
-    its attributes.
+    Title, source and metadata are left out: they change in place.
+
+    Args:
+        attributes: the attributes of a content with a source key, because they are written onto its chunks. None for a
+            content without a source key, which is a duplicate whatever its attributes are.
     """
     settings = [
-        hashed,
+        hash_of_content,
         loader,
         charset,
         splitter,

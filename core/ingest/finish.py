@@ -1,51 +1,91 @@
-"""Documents that are written whole and that searches do not see yet: finished from the queue."""
+"""Finishes documents that were written whole before searches saw them. Their messages wait in the queue.
+
+OpenSearch Serverless shows writes only after some seconds. An attempt that would have to wait longer than its call
+leaves its document to the queue (`core.ingest.attempt`); the queue's function then finishes it.
+"""
 
 import json
-from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from core.ingest.owner import LostError, Owner
-from core.metadata.dynamo import retry_on_conflict
+from core.ingest.completion import Completion
+from core.ingest.hold import HoldLost, Holds
+from core.metadata.documents import Documents
 from core.model.errors import Unavailable
-from core.model.ids import ChunkId, DocumentId
+from core.model.ids import DocumentId
 from core.model.tenant import Tenant
+from core.protocol.served import may_be_written
+from core.vectors.types import VectorStore
 
 if TYPE_CHECKING:
     from types_boto3_sqs import SQSClient
 
 _MEMBER = "finish"
 _FIRST_LOOK_S = 10
-"""A collection of OpenSearch Serverless shows its writes every ten seconds."""
+"""OpenSearch Serverless shows writes every ten seconds."""
 
 
-class Finish(Owner):
-    """The end of an attempt whose own process has left it.
+class FinishQueue(Protocol):
+    """A queue of documents that are written whole. `Finisher.finish` is called with each until it returns True."""
 
-    It is the attempt: what would stop that one from making the document ready stops this one. Two at once, from a
-    message that came twice, do what one does.
+    def send(self, tenant: Tenant, document_id: DocumentId, attempt: int) -> None:
+        """Puts a document into the queue.
+
+        Raises:
+            Unavailable: the queue does not take the document.
+        """
+        ...
+
+
+class Finisher:
+    """Makes documents ready whose vectors searches see by now.
+
+    A finisher acts for the attempt that wrote the document: whatever would keep that attempt from making the document
+    ready keeps the finisher from it. SQS may deliver a message twice. Two calls running at the same time have the same
+    effect as one.
     """
 
-    def run(self) -> bool:
-        """Whether nothing is left to do. A document that is not ready yet has given a sign of life."""
-        head = self._head
-        count = head.reserved[str(head.attempt)]
-        chunk_ids = [ChunkId.of(head.document_id, head.attempt, index) for index in range(count)]
+    def __init__(self, documents: Documents, vectors: VectorStore, holds: Holds, completion: Completion) -> None:
+        self._documents = documents
+        self._vectors = vectors
+        self._holds = holds
+        self._completion = completion
+
+    def finish(self, tenant: Tenant, document_id: DocumentId, attempt: int, deadline: float) -> bool:
+        """Makes a document ready once searches see all its vectors.
+
+        Args:
+            attempt: the attempt that wrote the document.
+            deadline: monotonic seconds. No new piece of work begins after it.
+
+        Returns:
+            True when nothing is left to do: the document is ready, or no longer belongs to this attempt. False when
+            the call has sent a heartbeat and is to be repeated later.
+
+        Raises:
+            Unavailable: a store does not answer, or the time is over. Call again later.
+        """
+        lifetime = self._holds.start_life()
+        head = self._documents.head(tenant, document_id)
+        if head is None or not may_be_written(head, attempt):
+            return True
+        hold = self._holds.hold(head, lifetime, deadline)
+        count = head.reserved[str(attempt)]
         try:
-            # A vector is written after its chunk's row, so these are all there is to look for.
-            if len(self._parts.vector_store().present(head.tenant, head.space, chunk_ids)) < count:
-                self._wait_in_queue()
+            # The attempt wrote every chunk's row before its vector, so the vectors are all that has to be looked for.
+            if len(self._vectors.present(tenant, head.space, hold.chunk_ids(count))) < count:
+                hold.wait_in_queue()
                 return False
-            result = retry_on_conflict(self._parts.clock, partial(self._swap, count, None))
-        except LostError:
-            return not self._life.is_over()  # whoever took it has its data cleaned, too
-        self._complete(result)
+            result = hold.swap(count, None)
+        except HoldLost:
+            return not hold.is_over  # whoever took the document sees to its data
+        self._completion.complete(hold, result)
         return True
 
 
-class Message(NamedTuple):
-    """What is on the queue: names, and nothing of the document."""
+class FinishMessage(NamedTuple):
+    """A message of the queue. It names the document and holds nothing of its content."""
 
     tenant: Tenant
     document_id: DocumentId
@@ -56,11 +96,11 @@ class Message(NamedTuple):
         return json.dumps({_MEMBER: self._asdict()})
 
     @classmethod
-    def read(cls, body: dict[str, Any]) -> "Message | None":
-        """The message of a body; None when it is of another kind.
+    def read(cls, body: dict[str, Any]) -> "FinishMessage | None":
+        """Reads a message's body; returns None for a message of another kind.
 
         Raises:
-            InvalidArgument, KeyError, TypeError: it is none of ours.
+            InvalidArgument, KeyError, TypeError: the body is not one that Weft has sent.
         """
         if _MEMBER not in body:
             return None
@@ -68,15 +108,15 @@ class Message(NamedTuple):
         return cls(Tenant(names["tenant"]), DocumentId(names["document_id"]), int(names["attempt"]))
 
 
-class FinishQueue:
-    """The queue of the bucket's events, which takes these messages too."""
+class SqsFinishQueue:
+    """The queue of the bucket's events, which carries these messages as well."""
 
     def __init__(self, sqs: "SQSClient", url: str) -> None:
         self._sqs = sqs
         self._url = url
 
     def send(self, tenant: Tenant, document_id: DocumentId, attempt: int) -> None:
-        body = Message(tenant, document_id, attempt).body
+        body = FinishMessage(tenant, document_id, attempt).body
         try:
             self._sqs.send_message(QueueUrl=self._url, MessageBody=body, DelaySeconds=_FIRST_LOOK_S)
         except (ClientError, BotoCoreError) as error:

@@ -1,18 +1,20 @@
-"""Uploads: a signed URL for one object, and what is said of it until it arrives."""
+"""Uploads: a signed URL for one object, and the description that is kept until the object arrives."""
 
 import unicodedata
 from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
-from core.clock import new_id
-from core.ingest.description import check_description
-from core.loading.loaders import GENERIC_TYPES
+from core.clock import Clock, new_id
+from core.ingest.description import validate_description
+from core.loading.loaders import GENERIC_TYPES, Loaders
+from core.metadata.collections import Collections
+from core.metadata.uploads import Uploads
 from core.model.document import MAX_SOURCE_TYPE
 from core.model.errors import InvalidArgument, NotConfigured, PayloadTooLarge, UnsupportedMediaType
 from core.model.ids import CollectionId, UploadId
 from core.model.tenant import Tenant
 from core.model.upload import NewUpload, Upload, UploadInfo
-from core.parts import Parts
+from core.settings import Settings
 
 if TYPE_CHECKING:
     from types_boto3_s3 import S3Client
@@ -21,12 +23,12 @@ UPLOAD_HEADER = "x-amz-meta-weft-upload"
 UPLOAD_METADATA = "weft-upload"
 MAX_OBJECT_KEY_BYTES = 1024
 
-# A queue keeps a message for at most 14 days, and an operator needs some to look into a dead letter.
+# A queue keeps a message for at most 14 days, and an operator needs some more to look into a dead letter.
 _INFO_LIFE = timedelta(days=60)
 
 
 class ObjectName(NamedTuple):
-    """What an object's key says: whose it is, where it belongs, and which source it is."""
+    """An object's key in its parts: the tenant, the collection and the source key."""
 
     tenant: Tenant
     collection_id: CollectionId
@@ -34,7 +36,7 @@ class ObjectName(NamedTuple):
 
     @classmethod
     def parse(cls, key: str) -> "ObjectName":
-        """The parts of ``{tenant}/{collection id}/{source key}``.
+        """Reads a key of the form ``{tenant}/{collection id}/{source key}``.
 
         Raises:
             InvalidArgument: the key has another form.
@@ -51,8 +53,8 @@ class ObjectName(NamedTuple):
         return f"{self.tenant}/{self.collection_id}/{self.source_key}"
 
 
-def check_object_name(name: ObjectName) -> None:
-    """Refuses a source key that cannot be the end of an object's key, or that a client would rewrite.
+def validate_object_name(name: ObjectName) -> None:
+    """Refuses a source key that is too long for an object's key, or that an HTTP client would rewrite.
 
     Raises:
         InvalidArgument: too long, a segment ``.`` or ``..``, or a control character.
@@ -67,14 +69,30 @@ def check_object_name(name: ObjectName) -> None:
 
 
 class UploadService:
-    """Signs uploads. ``s3`` must sign with ``s3v4``: only that covers the headers."""
+    """Signs uploads.
 
-    def __init__(self, parts: Parts, s3: "S3Client | None") -> None:
-        self._parts = parts
+    Args:
+        s3: signs with ``s3v4``, since only that signature covers the headers; None: uploads are not configured.
+    """
+
+    def __init__(
+        self,
+        uploads: Uploads,
+        collections: Collections,
+        loaders: Loaders,
+        s3: "S3Client | None",
+        settings: Settings,
+        clock: Clock,
+    ) -> None:
+        self._uploads = uploads
+        self._collections = collections
+        self._loaders = loaders
         self._s3 = s3
+        self._settings = settings
+        self._clock = clock
 
     def create(self, tenant: Tenant, collection_id: CollectionId, new: NewUpload) -> Upload:
-        """A URL that takes one object of exactly the length and type that were named.
+        """Signs a URL that takes one object of exactly the length and media type that the request names.
 
         Raises:
             NotConfigured: there is no bucket.
@@ -83,7 +101,7 @@ class UploadService:
             UnsupportedMediaType: no loader reads the type, or the key's ending says none.
             CollectionNotFound: no such collection in the tenant.
         """
-        settings = self._parts.settings
+        settings = self._settings
         if self._s3 is None or not settings.bucket:
             raise NotConfigured("Uploads need a bucket")
         if new.size > settings.object_bytes:
@@ -91,15 +109,15 @@ class UploadService:
                 f"An uploaded object is at most {settings.object_bytes} bytes", limit=settings.object_bytes
             )
         name = ObjectName(tenant, collection_id, new.source_key)
-        check_object_name(name)
-        check_description(new)
-        self._parts.collection(tenant, collection_id)
+        validate_object_name(name)
+        validate_description(new)
+        self._collections.active(tenant, collection_id)
 
         source_type = self.source_type(new.source_key, new.source_type or "")
-        upload_id = new_id(UploadId, self._parts.clock)
-        now = self._parts.clock.now()
+        upload_id = new_id(UploadId, self._clock)
+        now = self._clock.now()
         info = UploadInfo(title=new.title, source_type=source_type, attributes=new.attributes)
-        self._parts.uploads.put(tenant, upload_id, info, now + _INFO_LIFE)
+        self._uploads.put(tenant, upload_id, info, now + _INFO_LIFE)
         return Upload(
             url=self._sign(self._s3, name, source_type, new.size, upload_id),
             method="PUT",
@@ -116,27 +134,27 @@ class UploadService:
         return s3.generate_presigned_url(
             "put_object",
             Params={
-                "Bucket": self._parts.settings.bucket,
+                "Bucket": self._settings.bucket,
                 "Key": name.key,
                 "ContentType": source_type,
                 "ContentLength": size,
                 "Metadata": {UPLOAD_METADATA: upload_id},
             },
-            ExpiresIn=self._parts.settings.upload_seconds,
+            ExpiresIn=self._settings.upload_seconds,
         )
 
     def get(self, tenant: Tenant, upload_id: UploadId) -> UploadInfo | None:
-        """What was said of an upload; None when nothing is known of it any more."""
-        return self._parts.uploads.get(tenant, upload_id)
+        """Returns an upload's description; None when it has expired or never existed."""
+        return self._uploads.get(tenant, upload_id)
 
     def source_type(self, source_key: str, declared: str) -> str:
-        """The media type of an object: what it declares, or else what its key's ending says.
+        """Returns the media type of an object: the declared type, or else the type that the key's ending stands for.
 
         Raises:
             UnsupportedMediaType: no loader reads the type, or the ending says none.
         """
         if len(declared) > MAX_SOURCE_TYPE:
             raise UnsupportedMediaType(f"A media type is at most {MAX_SOURCE_TYPE} characters")
-        source_type = self._parts.loaders.guess(source_key) if declared in GENERIC_TYPES else declared
-        self._parts.loaders.find(source_type)
+        source_type = self._loaders.guess(source_key) if declared in GENERIC_TYPES else declared
+        self._loaders.find(source_type)
         return source_type

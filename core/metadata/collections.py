@@ -1,4 +1,8 @@
-"""Rows of collections, their names and their gates."""
+"""The rows of collections, their names and their gates.
+
+A gate is one of 16 rows that count a collection's documents and say whether the collection is open. The counts are
+spread over 16 rows, so that parallel transactions seldom meet at one row.
+"""
 
 from collections.abc import Iterator, Sequence
 
@@ -9,19 +13,19 @@ from core.metadata.rows import CollectionRow, Counts
 from core.metadata.table import GATES
 from core.model.base import rfc3339
 from core.model.collection import CollectionState
-from core.model.errors import CollectionAlreadyExists
+from core.model.errors import CollectionAlreadyExists, CollectionNotFound
 from core.model.ids import CollectionId
 from core.model.tenant import Tenant
 
 
 class Collections:
-    """Collections of the table, whatever their state: the caller looks at it."""
+    """The collections of the table."""
 
     def __init__(self, rows: Table) -> None:
         self._table = rows
 
     def create(self, row: CollectionRow, first_reconcile: Action) -> None:
-        """The row, its name, its gates and its first reconcile, in one transaction.
+        """Adds a collection's row, its name, its gates and its first reconcile job, in one transaction.
 
         Raises:
             CollectionAlreadyExists: the name is taken.
@@ -55,19 +59,40 @@ class Collections:
     def _gates(self, tenant: Tenant, collection_id: CollectionId) -> list[table.Key]:
         return [table.gate(tenant, collection_id, number) for number in range(GATES)]
 
+    def active(self, tenant: Tenant, collection_id: CollectionId) -> CollectionRow:
+        """Reads an active collection of the tenant.
+
+        Raises:
+            CollectionNotFound: the collection does not exist, belongs to another tenant, or is being deleted.
+        """
+        row = self.get(tenant, collection_id)
+        if row is None or row.state != CollectionState.ACTIVE:
+            raise CollectionNotFound
+        return row
+
+    def is_active(self, tenant: Tenant, collection_id: CollectionId) -> bool:
+        """Tells whether the tenant has this collection, and the collection is not being deleted."""
+        row = self.get(tenant, collection_id)
+        return row is not None and row.state == CollectionState.ACTIVE
+
     def get(self, tenant: Tenant, collection_id: CollectionId) -> CollectionRow | None:
+        """Reads a collection in any state; None when it does not exist."""
         item = self._table.get(table.collection(tenant, collection_id))
         return None if item is None else CollectionRow.read(item)
 
     def id_of(self, tenant: Tenant, name: str) -> CollectionId | None:
-        """The collection that a name belongs to."""
+        """Returns the collection that has this name; None when the name is free."""
         item = self._table.get(table.name(tenant, name))
         return None if item is None else CollectionId(item["collection_id"])
 
     def all(
         self, tenant: Tenant, *, after: CollectionId | None = None, descending: bool = False
     ) -> Iterator[CollectionRow]:
-        """A tenant's collections by time of creation, beyond the one whose ID is ``after``."""
+        """Lists a tenant's collections in any state by time of creation.
+
+        Args:
+            after: the listing begins behind this collection.
+        """
         start = None if after is None else table.collection(tenant, after).sk
         rows = self._table.query(
             table.collections(tenant), prefix=table.COLLECTION_PREFIX, after=start, descending=descending
@@ -75,11 +100,11 @@ class Collections:
         return (CollectionRow.read(item) for item in rows)
 
     def update(self, read: CollectionRow, row: CollectionRow) -> None:
-        """Writes what may change over the row as it was read; a new name is taken, the old one freed.
+        """Writes a collection's changed settings. A new name is taken and the old name is freed.
 
         Raises:
             CollectionAlreadyExists: the new name is taken.
-            ConditionFailed: the row has changed since; read it again.
+            ConditionFailed: the row has changed since it was read. Read it again.
         """
         write = Action(
             table.collection(row.tenant, row.id),
@@ -104,31 +129,31 @@ class Collections:
         )
 
     def counts(self, tenant: Tenant, collection_ids: Sequence[CollectionId]) -> dict[CollectionId, Counts]:
-        """What each collection's gates count, summed: exact at any size, 16 reads each."""
-        keys = {gate: one for one in collection_ids for gate in self._gates(tenant, one)}
-        found: dict[CollectionId, list[Counts]] = {one: [] for one in collection_ids}
+        """Sums the counts of each collection's gates: exact at any size, for 16 reads a collection."""
+        keys = {gate: collection_id for collection_id in collection_ids for gate in self._gates(tenant, collection_id)}
+        gates: dict[CollectionId, list[Counts]] = {collection_id: [] for collection_id in collection_ids}
         for key, item in self._table.batch_get(list(keys)).items():
-            found[keys[key]].append(_counts(item))
-        return {one: total(gates) for one, gates in found.items()}
+            gates[keys[key]].append(_counts(item))
+        return {collection_id: total(counts) for collection_id, counts in gates.items()}
 
     def gates(self, tenant: Tenant, collection_id: CollectionId) -> list[Counts]:
-        """What each gate counts."""
-        found = self._table.batch_get(self._gates(tenant, collection_id))
-        items = [found.get(gate, {}) for gate in self._gates(tenant, collection_id)]
+        """Reads the counts of each gate."""
+        rows = self._table.batch_get(self._gates(tenant, collection_id))
+        items = [rows.get(gate, {}) for gate in self._gates(tenant, collection_id)]
         return [_counts(item) for item in items]
 
     def correct(self, tenant: Tenant, collection_id: CollectionId, read: Sequence[Counts], counted: Counts) -> None:
-        """Makes the gates' sums what was counted, if no gate has moved since it was read.
+        """Corrects the gates so that they sum up to a recount, on condition that no gate has changed since it was read.
 
         Raises:
-            ConditionFailed, Conflict: one has.
+            ConditionFailed, Conflict: a gate has changed.
         """
         first = {
             name: getattr(counted, name) - sum(getattr(gate, name) for gate in read[1:]) for name in Counts.model_fields
         }
         actions = []
         for number, (gate, as_read) in enumerate(zip(self._gates(tenant, collection_id), read, strict=True)):
-            # A count that a gate has never had is not there, and reads as 0.
+            # A gate that has never counted something has no attribute for it, which reads as 0.
             held = [
                 f"(#{name} = :{name}{' OR attribute_not_exists(#' + name + ')' if not value else ''})"
                 for name, value in as_read
@@ -140,10 +165,10 @@ class Collections:
             actions.append(Action(gate, update=update, condition=" AND ".join(held), values=values))
         self._table.transact(actions)
 
-    # -- the end of a collection ---------------------------------------------------------------------
+    # -- deleting a collection -------------------------------------------------------------------------
 
     def start_deleting(self, row: CollectionRow) -> None:
-        """Closed to all but its delete: the state changes and the name is free, in one transaction."""
+        """Makes a collection deleting and frees its name, in one transaction. Only its delete finds it from then on."""
         now = self._table.clock.now()
         deleting = row.model_copy(update={"state": CollectionState.DELETING, "updated_at": now})
         self._table.transact(
@@ -159,7 +184,7 @@ class Collections:
         )
 
     def close_gates(self, tenant: Tenant, collection_id: CollectionId) -> None:
-        """No document begins or turns ready behind a closed gate."""
+        """Closes every gate. Behind a closed gate no document begins and none becomes ready."""
         for gate in self._gates(tenant, collection_id):
             self._table.write(
                 Action(
@@ -171,7 +196,11 @@ class Collections:
             )
 
     def finish_emptying(self, row: CollectionRow, due: str) -> None:
-        """All that was known is removed; ``due``: when to look once more."""
+        """Makes a collection emptied: all its documents are removed.
+
+        Args:
+            due: when the sweep removes the collection's own rows.
+        """
         emptied = row.model_copy(update={"state": CollectionState.EMPTIED})
         self._table.write(
             Action(
@@ -183,7 +212,7 @@ class Collections:
         )
 
     def entries(self, tenant: Tenant, collection_id: CollectionId) -> Iterator[table.Key]:
-        """Source and content rows of a collection, as its listing knows them."""
+        """Lists the keys of a collection's source and content rows. The listing is eventually consistent."""
         rows = self._table.query_index(table.LISTING, table.entries_of_collection(tenant, collection_id))
         return (table.Key(row["pk"], row["sk"]) for row in rows)
 
@@ -191,7 +220,10 @@ class Collections:
         self._table.batch_write(deletes=keys)
 
     def remove(self, row: CollectionRow) -> None:
-        """The gates, jobs and fields, then the row: a crash between leaves the row, which is due again."""
+        """Deletes a collection's gates, jobs and field names, then its row.
+
+        The row goes last: after a crash in between, the row is still due and the sweep comes back to it.
+        """
         jobs = [table.job(row.tenant, row.id, kind) for kind in JobKind]
         self._table.batch_write(deletes=[*self._gates(row.tenant, row.id), *jobs, table.fields(row.tenant, row.id)])
         self._table.batch_write(deletes=[table.collection(row.tenant, row.id)])
@@ -206,5 +238,5 @@ def _counts(gate: Item) -> Counts:
 
 
 def total(gates: Sequence[Counts]) -> Counts:
-    """The sum of what gates count."""
+    """Sums the counts of gates."""
     return Counts(**{name: sum(getattr(gate, name) for gate in gates) for name in Counts.model_fields})

@@ -1,23 +1,28 @@
-"""Rows of documents and sources, read; and their chunks, read, written and deleted."""
+"""Reads the rows of documents and sources; reads, writes and deletes the rows of chunks.
+
+The states of documents and sources are changed by `core.protocol.transitions` alone.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from core.metadata import table
 from core.metadata.dynamo import Action, Table
-from core.metadata.rows import ChunkRow, Gone, Head, Info, Source
+from core.metadata.rows import ChunkRow, Head, Info, LateWriterMark, Source
 from core.model.base import rfc3339
 from core.model.chunk import Chunk
+from core.model.document import source_id
 from core.model.ids import ChunkId, CollectionId, DocumentId
 from core.model.tenant import Tenant
 
 
-class Standing(NamedTuple):
-    """A document and what it holds.
+class DocumentAndOwner(NamedTuple):
+    """A document's row, and the row that names the document: its source's, or its content's.
 
     Attributes:
-        source: of a document with a key.
-        holder: without a key: the document that holds its content.
+        head: None when the document has no row any more.
+        source: the source of a document with a source key.
+        holder: for a document without a source key, the document that its content's row names.
     """
 
     head: Head | None
@@ -26,12 +31,12 @@ class Standing(NamedTuple):
 
 
 class Documents:
-    """Documents, sources and chunks of the table, whatever their state: the caller looks at it."""
+    """The documents, sources and chunks of the table, in any state: the caller looks at the state."""
 
     def __init__(self, rows: Table) -> None:
         self._table = rows
 
-    # -- one ---------------------------------------------------------------------------------------
+    # -- one document, one source --------------------------------------------------------------------
 
     def head(self, tenant: Tenant, document_id: DocumentId) -> Head | None:
         item = self._table.get(table.head(tenant, document_id))
@@ -41,54 +46,58 @@ class Documents:
         item = self._table.get(table.source(tenant, collection_id, source_id))
         return None if item is None else Source.read(item)
 
+    def source_or_new(self, tenant: Tenant, collection_id: CollectionId, key: str) -> Source:
+        """Reads the source of a source key; returns an empty source for a key that has no row."""
+        return self.source(tenant, collection_id, source_id(key)) or Source(key=key, collection_id=collection_id)
+
     def content_holder(self, tenant: Tenant, collection_id: CollectionId, fingerprint: str) -> DocumentId | None:
-        """The document that holds an unkeyed content."""
+        """Returns the document that a content without a source key belongs to."""
         item = self._table.get(table.content(tenant, collection_id, fingerprint))
         return None if item is None else DocumentId(item["document_id"])
 
     def content_holder_of(self, head: Head) -> DocumentId | None:
-        """The document that holds an unkeyed document's content; None for a keyed one."""
+        """Returns the document that holds the content of this document; None for a document with a source key."""
         if head.source_id is not None:
             return None
         return self.content_holder(head.tenant, head.collection_id, head.fingerprint)
 
     def head_and_source(self, head: Head) -> tuple[Head | None, Source | None]:
-        """A document and its source as they are now, in one read; no source for a document without key."""
+        """Reads a document and its source, if it has one, in one consistent batch read."""
         keys = [table.head(head.tenant, head.document_id)]
         if head.source_id is not None:
             keys.append(table.source(head.tenant, head.collection_id, head.source_id))
-        found = self._table.batch_get(keys)
-        source = found.get(keys[1]) if head.source_id is not None else None
-        item = found.get(keys[0])
+        items = self._table.batch_get(keys)
+        source = items.get(keys[1]) if head.source_id is not None else None
+        item = items.get(keys[0])
         return (
             None if item is None else Head.read(item),
             None if source is None else Source.read(source),
         )
 
-    def standings(self, heads: Sequence[Head]) -> dict[DocumentId, Standing]:
-        """Documents of any tenants and what they hold, as they are now, in one read."""
+    def with_owners(self, heads: Sequence[Head]) -> dict[DocumentId, DocumentAndOwner]:
+        """Reads documents of any tenants with the rows that name them, in one consistent batch read."""
         keys = {head.document_id: (table.head(head.tenant, head.document_id), _held(head)) for head in heads}
-        found = self._table.batch_get([key for pair in keys.values() for key in pair])
-        standings = {}
+        items = self._table.batch_get([key for pair in keys.values() for key in pair])
+        rows = {}
         for head in heads:
-            item, held = (found.get(key) for key in keys[head.document_id])
-            standings[head.document_id] = Standing(
+            item, held = (items.get(key) for key in keys[head.document_id])
+            rows[head.document_id] = DocumentAndOwner(
                 head=None if item is None else Head.read(item),
                 source=Source.read(held) if held and head.source_id is not None else None,
                 holder=DocumentId(held["document_id"]) if held and head.source_id is None else None,
             )
-        return standings
+        return rows
 
-    def gone(self, tenant: Tenant, document_id: DocumentId) -> bool:
-        """Whether a mark says that a writer of the document may still live."""
+    def has_late_writer_mark(self, tenant: Tenant, document_id: DocumentId) -> bool:
+        """Tells whether a late-writer mark of the document exists."""
         partition = table.head(tenant, document_id).pk
-        return next(self._table.query(partition, prefix=table.GONE_PREFIX, limit=1), None) is not None
+        return next(self._table.query(partition, prefix=table.LATE_WRITER_MARK_PREFIX, limit=1), None) is not None
 
     def update_info(self, tenant: Tenant, info: Info) -> None:
-        """Writes title, source and metadata in place.
+        """Writes title, source and metadata over a document's description.
 
         Raises:
-            ConditionFailed: the document is gone.
+            ConditionFailed: the document has no row any more.
         """
         self._table.write(
             Action(
@@ -107,22 +116,25 @@ class Documents:
             )
         )
 
-    # -- many --------------------------------------------------------------------------------------
+    # -- many documents ------------------------------------------------------------------------------
 
     def heads(self, tenant: Tenant, document_ids: Sequence[DocumentId]) -> dict[DocumentId, Head]:
-        found = self._table.batch_get([table.head(tenant, one) for one in document_ids])
-        heads = (Head.read(item) for item in found.values())
+        items = self._table.batch_get([table.head(tenant, document_id) for document_id in document_ids])
+        heads = (Head.read(item) for item in items.values())
         return {head.document_id: head for head in heads}
 
     def heads_at(self, keys: Sequence[table.Key]) -> dict[table.Key, Head]:
-        """Documents of any tenants, for the sweep, which finds them by their keys."""
+        """Reads documents of any tenants by their keys, for the sweep."""
         return {key: Head.read(item) for key, item in self._table.batch_get(keys).items()}
 
     def rows(self, tenant: Tenant, document_ids: Sequence[DocumentId]) -> list[tuple[Head, Info]]:
-        """Documents that are there, in the order asked for."""
-        keys = [key(tenant, one) for one in document_ids for key in (table.head, table.info)]
-        found = self._table.batch_get(keys)
-        pairs = ((found.get(table.head(tenant, one)), found.get(table.info(tenant, one))) for one in document_ids)
+        """Reads documents with their descriptions, in the order of the IDs. Documents without rows are left out."""
+        keys = [key(tenant, document_id) for document_id in document_ids for key in (table.head, table.info)]
+        items = self._table.batch_get(keys)
+        pairs = (
+            (items.get(table.head(tenant, document_id)), items.get(table.info(tenant, document_id)))
+            for document_id in document_ids
+        )
         return [(Head.read(head), Info.read(info)) for head, info in pairs if head and info]
 
     def serving(
@@ -131,17 +143,17 @@ class Documents:
         sources: Sequence[tuple[CollectionId, str]],
         documents: Sequence[DocumentId],
     ) -> tuple[dict[tuple[CollectionId, str], Source], dict[DocumentId, Head]]:
-        """Sources and documents as they are at one moment each, in one consistent read."""
-        source_keys = {table.source(tenant, *one): one for one in sources}
-        head_keys = {table.head(tenant, one): one for one in documents}
-        found = self._table.batch_get([*source_keys, *head_keys])
+        """Reads sources and documents in one consistent batch read: each row is as it was at one moment."""
+        source_keys = {table.source(tenant, *source): source for source in sources}
+        head_keys = {table.head(tenant, document_id): document_id for document_id in documents}
+        items = self._table.batch_get([*source_keys, *head_keys])
         return (
-            {one: Source.read(found[key]) for key, one in source_keys.items() if key in found},
-            {one: Head.read(found[key]) for key, one in head_keys.items() if key in found},
+            {source: Source.read(items[key]) for key, source in source_keys.items() if key in items},
+            {document_id: Head.read(items[key]) for key, document_id in head_keys.items() if key in items},
         )
 
     def versions(self, tenant: Tenant, collection_id: CollectionId, source_id: str) -> list[DocumentId]:
-        """Every version of a source that has rows, oldest first. Strongly consistent."""
+        """Lists every version of a source that has rows, oldest first. The read is strongly consistent."""
         partition = table.source(tenant, collection_id, source_id).pk
         rows = self._table.query(partition, prefix=table.VERSION_PREFIX)
         return [DocumentId(row["sk"].removeprefix(table.VERSION_PREFIX)) for row in rows]
@@ -155,7 +167,7 @@ class Documents:
         descending: bool = False,
         limit: int | None = None,
     ) -> Iterator[DocumentId]:
-        """Documents of a collection, or of the tenant, by time of creation. Eventually consistent."""
+        """Lists the documents of a collection, or of the tenant, by time of creation. Eventually consistent."""
         if collection_id is None:
             partition, key = table.documents_of_tenant(tenant), table.info
         else:
@@ -166,12 +178,12 @@ class Documents:
         rows = self._table.query_index(table.LISTING, partition, after=start, descending=descending, limit=limit)
         return (DocumentId(row["listing_sk"]) for row in rows)
 
-    # -- chunks ------------------------------------------------------------------------------------
+    # -- chunk rows ----------------------------------------------------------------------------------
 
     def write_chunks(
         self, tenant: Tenant, chunks: Sequence[Chunk], *, before: Callable[[], None] | None = None
     ) -> None:
-        """Writes chunk rows, over what is there.
+        """Writes chunk rows, over rows that exist.
 
         Args:
             before: called before each request; what it raises ends the writing.
@@ -184,46 +196,49 @@ class Documents:
         self._table.batch_write(puts=items, before=before)
 
     def delete_chunks(self, tenant: Tenant, chunk_ids: Sequence[ChunkId]) -> None:
-        """Deletes chunk rows, whether they are there or not."""
-        self._table.batch_write(deletes=[table.chunk(tenant, one) for one in chunk_ids])
+        """Deletes chunk rows, whether or not they exist."""
+        self._table.batch_write(deletes=[table.chunk(tenant, chunk_id) for chunk_id in chunk_ids])
 
     def chunks(self, tenant: Tenant, chunk_ids: Sequence[ChunkId]) -> dict[ChunkId, Chunk]:
-        """The chunks that are there, with their documents' sources as origin. See `chunks_and_infos`."""
+        """Reads the chunks that have rows, as `chunks_and_infos` does."""
         return self.chunks_and_infos(tenant, chunk_ids)[0]
 
-    def chunks_there(self, tenant: Tenant, chunk_ids: Sequence[ChunkId]) -> set[ChunkId]:
-        """Those of the chunks that have a row."""
-        keys = {table.chunk(tenant, one): one for one in chunk_ids}
+    def existing_chunks(self, tenant: Tenant, chunk_ids: Sequence[ChunkId]) -> set[ChunkId]:
+        """Returns those of the chunks that have a row."""
+        keys = {table.chunk(tenant, chunk_id): chunk_id for chunk_id in chunk_ids}
         return {keys[key] for key in self._table.batch_get(list(keys), attributes=("pk", "sk"))}
 
     def chunks_and_infos(
         self, tenant: Tenant, chunk_ids: Sequence[ChunkId]
     ) -> tuple[dict[ChunkId, Chunk], dict[DocumentId, Info]]:
-        """Chunks and the descriptions of their documents. One batch read, eventually consistent; what it misses is
-        read once more, consistently."""
-        keys = {table.chunk(tenant, one): one for one in chunk_ids}
-        infos = {table.info(tenant, one.document_id): one.document_id for one in chunk_ids}
-        found = self._table.batch_get([*keys, *infos], consistent=False)
-        missing = [key for key in (*keys, *infos) if key not in found]
+        """Reads chunks and the descriptions of their documents. A chunk's origin is its document's source.
+
+        The first batch read is eventually consistent, which costs half as much. Rows that it misses are read once more,
+        consistently.
+        """
+        keys = {table.chunk(tenant, chunk_id): chunk_id for chunk_id in chunk_ids}
+        infos = {table.info(tenant, chunk_id.document_id): chunk_id.document_id for chunk_id in chunk_ids}
+        items = self._table.batch_get([*keys, *infos], consistent=False)
+        missing = [key for key in (*keys, *infos) if key not in items]
         if missing:
-            found |= self._table.batch_get(missing)
-        info_rows = {document: Info.read(found[key]) for key, document in infos.items() if key in found}
+            items |= self._table.batch_get(missing)
+        info_rows = {document: Info.read(items[key]) for key, document in infos.items() if key in items}
         chunks = {}
-        for key, one in keys.items():
-            if key in found:
-                info = info_rows.get(one.document_id)
+        for key, chunk_id in keys.items():
+            if key in items:
+                info = info_rows.get(chunk_id.document_id)
                 origin = (info.source or info.source_key) if info else None
-                chunks[one] = ChunkRow.read(found[key]).chunk(origin)
+                chunks[chunk_id] = ChunkRow.read(items[key]).chunk(origin)
         return chunks, info_rows
 
-    # -- marks -------------------------------------------------------------------------------------
+    # -- late-writer marks -------------------------------------------------------------------------
 
-    def mark(self, key: table.Key) -> Gone | None:
-        """What a mark of an abandoned attempt or a removed document says."""
+    def late_writer_mark(self, key: table.Key) -> LateWriterMark | None:
+        """Reads a late-writer mark; None when it is gone."""
         item = self._table.get(key)
-        return None if item is None else Gone.read(item)
+        return None if item is None else LateWriterMark.read(item)
 
-    def remove_mark(self, key: table.Key) -> None:
+    def remove_late_writer_mark(self, key: table.Key) -> None:
         self._table.batch_write(deletes=[key])
 
 

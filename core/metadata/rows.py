@@ -1,4 +1,4 @@
-"""What the rows hold, as frozen models."""
+"""The rows of the table as frozen models. `core.metadata.table` says under which keys they lie."""
 
 import json
 from typing import Any, Self
@@ -26,20 +26,20 @@ _KEYS = {
 
 
 class Row(Model):
-    """A row without its key."""
+    """A row of the table without its key."""
 
     @classmethod
     def read(cls, item: Item) -> Self:
-        """The row of an item as the table has it."""
+        """Reads a row from an item of the table."""
         return cls.model_validate({name: value for name, value in item.items() if name not in _KEYS})
 
     def item(self) -> Item:
-        """The attributes of the row, without its key."""
+        """Returns the row's attributes as the table stores them, without the key."""
         return self.model_dump(mode="json", exclude_none=True)
 
 
 class CollectionRow(Row):
-    """``T#tenant`` / ``COL#id``."""
+    """The row ``T#tenant`` / ``COL#id``: a collection's settings and state."""
 
     id: CollectionId
     tenant: Tenant
@@ -61,18 +61,18 @@ class CollectionRow(Row):
         return VectorSpace(model=self.embedding_model, dimensions=self.embedding_dims)
 
     def collection(self, document_count: int = 0, chunk_count: int = 0) -> Collection:
-        """The collection as callers see it."""
+        """Returns the collection as callers see it."""
         return Collection(**dict(self), document_count=document_count, chunk_count=chunk_count)
 
 
 class Counts(Row):
-    """What the gates of a collection count, summed.
+    """The counts of one gate, or of all gates of a collection together.
 
     Attributes:
-        documents: ready ones.
+        documents: ready documents.
         chunks: chunks of ready documents.
-        working: documents pending or processing.
-        rows: all documents, whatever their state.
+        working: documents that are pending or processing.
+        rows: documents in any state.
     """
 
     documents: int = 0
@@ -82,15 +82,17 @@ class Counts(Row):
 
 
 class Head(Row):
-    """``T#tenant#D#doc`` / ``HEAD``: what heartbeats and transactions touch; small.
+    """The row ``T#tenant#D#doc`` / ``HEAD``: the part of a document that heartbeats and transactions write.
+
+    The row is kept small, because each of those writes is paid for by the row's size.
 
     Attributes:
-        attempt: the fencing token: the attempt that owns the document, 1 to 15.
-        writer: a random name of the ingest that owns it, to know one's own writes by.
-        reserved: by attempt, how many chunks it may have written.
-        number: the version's place in its source's order; 0 without a source.
-        heartbeat: the last sign of life.
-        fingerprint: content and settings; what makes two ingests the same.
+        attempt: the attempt that owns the document, 1 to 15. The attempt is the fencing token.
+        writer: a random name of the ingest that owns the document, by which the ingest knows its own writes.
+        reserved: by attempt, how many chunks the attempt may have written.
+        number: the version's place in its source's order; 0 for a document without a source.
+        heartbeat: when the attempt last said that it is alive.
+        fingerprint: the hash of the content and of the settings that shape what is made of it.
     """
 
     tenant: Tenant
@@ -117,16 +119,16 @@ class Head(Row):
         return VectorSpace(model=self.embedding_model, dimensions=self.embedding_dims)
 
     def served_chunk_ids(self) -> list[ChunkId]:
-        """The chunks of a ready document, in order."""
+        """Lists the chunks of a ready document, in order."""
         return [ChunkId.of(self.document_id, self.attempt, index) for index in range(self.chunk_count)]
 
     def chunk_ids(self) -> list[ChunkId]:
-        """Every chunk that any attempt may have written."""
+        """Lists every chunk that any attempt may have written."""
         return reserved_chunk_ids(self.document_id, self.reserved)
 
 
 def reserved_chunk_ids(document_id: DocumentId, reserved: dict[str, int]) -> list[ChunkId]:
-    """Identifiers 0 to reserved − 1 of every attempt."""
+    """Lists the IDs of the chunks 0 to reserved − 1 of every attempt."""
     return [
         ChunkId.of(document_id, int(number), index)
         for number, count in sorted(reserved.items(), key=lambda pair: int(pair[0]))
@@ -135,7 +137,7 @@ def reserved_chunk_ids(document_id: DocumentId, reserved: dict[str, int]) -> lis
 
 
 class Info(Row):
-    """``T#tenant#D#doc`` / ``INFO``: what describes a document and seldom changes."""
+    """The row ``T#tenant#D#doc`` / ``INFO``: a document's description, which seldom changes."""
 
     document_id: DocumentId
     collection_id: CollectionId
@@ -149,7 +151,7 @@ class Info(Row):
 
     @field_serializer("attributes")
     def _attributes_to_text(self, attributes: dict[str, Any]) -> str:
-        # As text, since a number attribute may be a float and the table's own numbers are integers.
+        # Attributes are stored as JSON text: an attribute may be a float, and every number in the table is an integer.
         return json.dumps(attributes, separators=(",", ":"), ensure_ascii=False)
 
     @field_validator("attributes", mode="before")
@@ -158,7 +160,7 @@ class Info(Row):
         return json.loads(value) if isinstance(value, str) else value
 
     def summary(self) -> DocumentSummary:
-        """What a hit says of its document."""
+        """Returns the part of the description that a hit carries."""
         return DocumentSummary(
             id=self.document_id,
             title=self.title,
@@ -170,7 +172,7 @@ class Info(Row):
 
 
 def document(head: Head, info: Info) -> Document:
-    """The document as callers see it."""
+    """Joins a document's two rows into the document as callers see it."""
     return Document(
         id=head.document_id,
         tenant=head.tenant,
@@ -192,8 +194,13 @@ def document(head: Head, info: Info) -> Document:
     )
 
 
-class Gone(Row):
-    """``T#tenant#D#doc`` / ``GONE#attempt`` or ``GONE#ALL``: where a writer could still be alive."""
+class LateWriterMark(Row):
+    """The row ``T#tenant#D#doc`` / ``GONE#attempt`` or ``GONE#ALL``: it says where a late writer could still write.
+
+    Attributes:
+        reserved: by attempt, how many chunks the attempt may have written.
+        due: when every writer is dead, so that one more cleaning is final.
+    """
 
     document_id: DocumentId
     reserved: dict[str, int]
@@ -202,7 +209,7 @@ class Gone(Row):
     due: Timestamp
 
     def chunk_ids(self) -> list[ChunkId]:
-        """Every chunk that a writer may have written."""
+        """Lists every chunk that a writer may have written."""
         return reserved_chunk_ids(self.document_id, self.reserved)
 
     @property
@@ -210,8 +217,8 @@ class Gone(Row):
         return VectorSpace(model=self.embedding_model, dimensions=self.embedding_dims)
 
 
-class Current(Row):
-    """The version that a source serves."""
+class CurrentVersion(Row):
+    """The version that a source serves: a document, and the attempt that wrote it."""
 
     document_id: DocumentId
     attempt: int
@@ -220,12 +227,12 @@ class Current(Row):
     chunk_count: int
 
 
-class Seen(Row):
-    """The highest ``source_version`` that a source has seen, and the number that version took.
+class SeenVersion(Row):
+    """The highest ``source_version`` that a source has seen, and the version number that it took.
 
     Attributes:
         sequence: versions of different sequences are not compared.
-        content_hash: of what came with it; absent for a removal.
+        content_hash: the hash of the content that came with the version; None for a removal.
     """
 
     version: str
@@ -234,56 +241,69 @@ class Seen(Row):
     content_hash: str | None = None
 
 
-class Work(Row):
-    """A version in progress."""
+class VersionInProgress(Row):
+    """A version of a source that an ingest is working on."""
 
     document_id: DocumentId
     number: int
 
 
 class Source(Row):
-    """``T#tenant#C#col#S#sha256(key)`` / ``SOURCE``. Every write of it is conditional on ``revision`` as read.
+    """The row ``T#tenant#C#col#S#sha256(key)`` / ``SOURCE``. Every write of it is conditional on its revision.
 
     Attributes:
-        revision: 0 while the row does not exist.
-        next_number: what the next version or removal takes.
-        current_number: of the current document, or of the removal that took it away.
-        work: by fingerprint, at most 16.
+        revision: rises with every write; 0 while the row does not exist.
+        next_number: the number that the next version or removal takes.
+        current: the version that the source serves; None: the source serves nothing.
+        current_number: the number of the current version, or of the removal that took the current version away.
+        seen: what the source remembers of its callers' versions.
+        in_progress: the versions in progress by their fingerprints, at most 16.
     """
 
     key: str
     collection_id: CollectionId
     revision: int = 0
     next_number: int = 1
-    current: Current | None = None
+    current: CurrentVersion | None = None
     current_number: int = 0
-    seen: Seen | None = None
-    work: dict[str, Work] = {}
+    seen: SeenVersion | None = None
+    in_progress: dict[str, VersionInProgress] = {}
 
     @property
     def source_id(self) -> str:
         return source_id(self.key)
 
-    def without_work_up_to(self, number: int) -> dict[str, Work]:
-        """The work that a swap or a removal of that number leaves standing."""
-        return {key: work for key, work in self.work.items() if work.number > number}
+    def in_progress_above(self, number: int) -> dict[str, VersionInProgress]:
+        """Returns the versions in progress that a swap or a removal of this number does not end."""
+        return {key: version for key, version in self.in_progress.items() if version.number > number}
 
-    def without_document(self, document_id: DocumentId) -> dict[str, Work]:
-        """The work of all other documents."""
-        return {key: work for key, work in self.work.items() if work.document_id != document_id}
+    def in_progress_without(self, document_id: DocumentId) -> dict[str, VersionInProgress]:
+        """Returns the versions in progress of all other documents."""
+        return {key: version for key, version in self.in_progress.items() if version.document_id != document_id}
 
 
 class ChunkRow(Row):
-    """``T#tenant#D#doc#B#partition`` / ``CHUNK#attempt#index``."""
+    """The row ``T#tenant#D#doc#B#partition`` / ``CHUNK#attempt#index``: a chunk.
+
+    Attributes:
+        body: the chunk as JSON, without its origin and its gap.
+        gap: the text between this chunk and the chunk before.
+    """
 
     body: str
     gap: str | None = None
 
     @classmethod
     def of(cls, chunk: Chunk) -> Self:
-        # One text: read and written whole, never filtered by, and cheaper than twelve attributes.
-        # Its origin follows from its document, where it can change.
+        # A chunk is stored as one JSON text, because chunks are read and written whole and never filtered by an
+        # attribute, and one attribute costs less than twelve. The origin is left out: it follows from the document's
+        # description, where it can change.
         return cls(body=chunk.model_dump_json(exclude_none=True, exclude={"origin"}), gap=chunk.gap)
 
     def chunk(self, origin: str | None = None) -> Chunk:
+        """Returns the chunk.
+
+        Args:
+            origin: the source of the chunk's document.
+        """
         return Chunk.model_validate_json(self.body).model_copy(update={"origin": origin, "gap": self.gap})

@@ -1,6 +1,9 @@
-"""Keys of the one table. No other module builds one.
+"""The keys of the one DynamoDB table. No other module builds a key.
 
-A tenant holds no ``#``, nor does an identifier, so no part of a key can reach into the next.
+A key's parts are joined with ``#``. Tenants and identifiers hold no ``#``, so no part of a key can reach into the next
+part, and no tenant can name another tenant's row.
+
+`core.metadata.rows` says what each row holds.
 """
 
 import hashlib
@@ -21,7 +24,7 @@ SWEEP = "sweep"
 
 
 class Key(NamedTuple):
-    """A primary key."""
+    """A primary key of the table."""
 
     pk: str
     sk: str
@@ -32,7 +35,7 @@ def collection(tenant: Tenant, collection_id: CollectionId) -> Key:
 
 
 def collections(tenant: Tenant) -> str:
-    """The partition of a tenant's collections."""
+    """Returns the partition of a tenant's collections and their names."""
     return f"T#{tenant}"
 
 
@@ -44,12 +47,12 @@ def name(tenant: Tenant, collection_name: str) -> Key:
 
 
 def gate(tenant: Tenant, collection_id: CollectionId, number: int) -> Key:
-    """One of the ``GATES`` rows that hold a collection's counters."""
+    """Returns the key of one of the ``GATES`` rows that hold a collection's counters."""
     return Key(f"T#{tenant}#C#{collection_id}#G#{number}", "GATE")
 
 
 def fields(tenant: Tenant, collection_id: CollectionId) -> Key:
-    """The names of the attributes that the collection's documents have carried."""
+    """Returns the key of the names of all attributes that a collection's documents have ever carried."""
     return Key(f"T#{tenant}#C#{collection_id}#F", "FIELDS")
 
 
@@ -61,12 +64,12 @@ def info(tenant: Tenant, document_id: DocumentId) -> Key:
     return Key(f"T#{tenant}#D#{document_id}", "INFO")
 
 
-def gone(tenant: Tenant, document_id: DocumentId, attempt: int | None = None) -> Key:
-    """The mark of an abandoned attempt, or of a removed document."""
+def late_writer_mark(tenant: Tenant, document_id: DocumentId, attempt: int | None = None) -> Key:
+    """Returns the key of the late-writer mark of an abandoned attempt; without an attempt, of a removed document."""
     return Key(f"T#{tenant}#D#{document_id}", f"GONE#{'ALL' if attempt is None else attempt}")
 
 
-GONE_PREFIX = "GONE#"
+LATE_WRITER_MARK_PREFIX = "GONE#"
 
 
 def chunk(tenant: Tenant, chunk_id: ChunkId) -> Key:
@@ -78,7 +81,11 @@ def chunk(tenant: Tenant, chunk_id: ChunkId) -> Key:
 
 
 def source(tenant: Tenant, collection_id: CollectionId, source_hash: str) -> Key:
-    """``source_hash``: the source's ID, SHA-256 of its key."""
+    """Returns the key of a source.
+
+    Args:
+        source_hash: the source's ID, which is the SHA-256 of its source key.
+    """
     return Key(f"T#{tenant}#C#{collection_id}#S#{source_hash}", "SOURCE")
 
 
@@ -98,7 +105,7 @@ def upload(tenant: Tenant, upload_id: UploadId) -> Key:
 
 
 def job(tenant: Tenant, collection_id: CollectionId, kind: str) -> Key:
-    """The progress of a collection's reindex or reconcile; ``kind`` names which."""
+    """Returns the key of a collection's job. ``kind`` is ``reindex`` or ``reconcile``."""
     return Key(f"T#{tenant}#C#{collection_id}#J", f"{JOB_PREFIX}{kind}")
 
 
@@ -109,64 +116,67 @@ PAGE_TOKEN_KEY = Key("SYSTEM", "PAGE_TOKEN_KEY")
 
 
 def documents_of_collection(tenant: Tenant, collection_id: CollectionId) -> str:
-    """Partition of the listing index: a collection's documents, by their HEAD rows."""
+    """Returns the partition of the listing index that lists a collection's documents, by their HEAD rows."""
     return f"T#{tenant}#C#{collection_id}"
 
 
 def documents_of_tenant(tenant: Tenant) -> str:
-    """Partition of the listing index: a tenant's documents, by their INFO rows."""
+    """Returns the partition of the listing index that lists a tenant's documents, by their INFO rows."""
     return f"T#{tenant}"
 
 
 def entries_of_collection(tenant: Tenant, collection_id: CollectionId) -> str:
-    """Partition of the listing index: a collection's source and content rows."""
+    """Returns the partition of the listing index that lists a collection's source and content rows."""
     return f"T#{tenant}#C#{collection_id}#ENTRIES"
 
 
 def listing(partition: str, sort: str) -> dict[str, str]:
-    """The attributes that put a row into the listing index."""
+    """Returns the attributes that put a row into the listing index."""
     return {"listing_pk": partition, "listing_sk": sort}
 
 
 def sweep_shard(identifier: TypeId) -> str:
-    """Which partition of the sweep's index a row is in."""
+    """Returns the partition of the sweep's index that a row belongs to."""
     digest = hashlib.sha256(identifier.encode()).digest()
     return sweep_shards()[digest[0] % SWEEP_SHARDS]
 
 
 def sweep_shards() -> list[str]:
-    """The partitions of the sweep's index."""
+    """Lists the partitions of the sweep's index."""
     return [f"SWEEP#{number}" for number in range(SWEEP_SHARDS)]
 
 
 def stalled_since(moment: datetime) -> str:
-    """Sort key of a row that the sweep takes when ``moment`` is before its cutoff. Rounded down to five
-    minutes, so that a heartbeat seldom moves the row in its index; the row itself has the exact time."""
+    """Returns the sort key of a row that the sweep takes up when `moment` lies before the sweep's cutoff.
+
+    The moment is rounded down to five minutes, so that a heartbeat seldom moves the row in the index. The row itself
+    holds the exact time.
+    """
     return "S#" + rfc3339(moment - timedelta(seconds=moment.timestamp() % _ROUNDING.total_seconds()))
 
 
 def due_at(moment: datetime) -> str:
-    """Sort key of a row that the sweep takes once ``moment`` has come."""
+    """Returns the sort key of a row that the sweep takes up once `moment` has come."""
     return "D#" + rfc3339(moment)
 
 
 def tenant_of(key: Key) -> Tenant | None:
-    """The tenant in a partition key; None where there is none."""
+    """Returns the tenant that a partition key names; None for a key that names no tenant."""
     kind, _, rest = key.pk.partition("#")
     owner = rest.partition("#")[0]
     return Tenant(owner) if kind == "T" and owner else None
 
 
 def moment_of(due: str) -> str:
-    """The time in a sort key of the sweep's index, as text that sorts."""
+    """Returns the time in a sort key of the sweep's index, as text that sorts by time."""
     return due[2:]
 
 
 def document_of(key: Key) -> DocumentId:
-    """The document in the partition key of its rows."""
+    """Returns the document that the partition key of its rows names."""
     return DocumentId(key.pk.rpartition("#D#")[2])
 
 
 def collection_of(key: Key) -> CollectionId:
-    """The collection in the partition key of its jobs."""
+    """Returns the collection that the partition key of its jobs names."""
     return CollectionId(key.pk.rpartition("#C#")[2].removesuffix("#J"))

@@ -1,56 +1,68 @@
-"""How a job is worked on: one worker at a time, a page a step, its progress saved after each."""
+"""Runs jobs: work on a whole collection, done in pages by one worker at a time.
+
+A worker holds a lease on its job and saves the job's progress after every page. A worker that dies leaves its lease to
+expire; the sweep then goes on from the last saved page.
+"""
 
 from collections.abc import Callable
 from datetime import timedelta
 
-from core.metadata.jobs import Job, TakenOverError
-from core.parts import Parts
+from core.clock import Clock
+from core.metadata.jobs import Job, Jobs, TakenOverError
 
 LEASE = timedelta(minutes=2)
 
 Step = Callable[[Job], Job]
-"""Works on one page and answers the job as it is then; ``finished`` when there is no more."""
+"""Works on one page and returns the job as it is then; the job is ``finished`` when there is no further page."""
 
 
-def work(
-    parts: Parts,
-    job: Job,
-    step: Step,
-    deadline: float,
-    *,
-    next_run: timedelta | None = None,
-    on_finished: Callable[[], None] = lambda: None,
-) -> Job:
-    """Works on a job until it is finished or the time is up; what is left is due for the sweep at once.
+class JobRunner:
+    """Runs jobs."""
 
-    Args:
-        job: as read, or new with revision 0.
-        deadline: monotonic seconds.
-        next_run: when a finished job is due again; None: never.
-        on_finished: called by the worker that has finished it, and by no other.
-    """
-    worker = f"{parts.clock.random.getrandbits(64):016x}"
-    try:
-        job = _save(parts, job.model_copy(update={"worker": worker}), leased=True, next_run=next_run)
-        while not job.finished and parts.clock.monotonic() < deadline:
-            job = _save(parts, step(job), leased=True, next_run=next_run)
+    def __init__(self, jobs: Jobs, clock: Clock) -> None:
+        self._jobs = jobs
+        self._clock = clock
+
+    def run(
+        self,
+        job: Job,
+        step: Step,
+        deadline: float,
+        *,
+        next_run: timedelta | None = None,
+        on_finished: Callable[[], None] = lambda: None,
+    ) -> Job:
+        """Works on a job until it is finished or the time is up. An unfinished job is due for the sweep at once.
+
+        Args:
+            job: as it was read, or a new job with revision 0.
+            deadline: monotonic seconds. No page begins after it.
+            next_run: when a finished job is due again; None: never.
+            on_finished: called by the worker that has finished the job, and by no other.
+
+        Returns:
+            The job as it is then, also when another worker has taken it over.
+        """
+        worker = f"{self._clock.random.getrandbits(64):016x}"
+        try:
+            job = self._save(job.model_copy(update={"worker": worker}), leased=True, next_run=next_run)
+            while not job.finished and self._clock.monotonic() < deadline:
+                job = self._save(step(job), leased=True, next_run=next_run)
+            if job.finished:
+                on_finished()
+            released = job.model_copy(update={"worker": "", "lease_until": self._clock.now()})
+            return self._save(released, leased=False, next_run=next_run)
+        except TakenOverError:
+            return self._jobs.get(job.tenant, job.collection_id, job.kind) or job
+
+    def is_leased(self, job: Job) -> bool:
+        """Tells whether a worker that may still be alive holds the job's lease."""
+        return job.worker != "" and job.lease_until > self._clock.now()
+
+    def _save(self, job: Job, *, leased: bool, next_run: timedelta | None) -> Job:
+        now = self._clock.now()
+        if leased:
+            job = job.model_copy(update={"lease_until": now + LEASE})
         if job.finished:
-            on_finished()
-        released = job.model_copy(update={"worker": "", "lease_until": parts.clock.now()})
-        return _save(parts, released, leased=False, next_run=next_run)
-    except TakenOverError:
-        return parts.jobs.get(job.tenant, job.collection_id, job.kind) or job
-
-
-def is_leased(parts: Parts, job: Job) -> bool:
-    """Whether a living worker has it."""
-    return job.worker != "" and job.lease_until > parts.clock.now()
-
-
-def _save(parts: Parts, job: Job, *, leased: bool, next_run: timedelta | None) -> Job:
-    now = parts.clock.now()
-    if leased:
-        job = job.model_copy(update={"lease_until": now + LEASE})
-    if job.finished:
-        return parts.jobs.save(job, None if next_run is None else now + next_run)
-    return parts.jobs.save(job, now + LEASE if leased else now)
+            return self._jobs.save(job, None if next_run is None else now + next_run)
+        return self._jobs.save(job, now + LEASE if leased else now)

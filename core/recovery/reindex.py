@@ -1,75 +1,96 @@
-"""Reindex: every ready document's chunks are embedded again, and its vectors replaced in turn."""
+"""Reindex: embeds the chunks of every ready document again and replaces the document's vectors in turn."""
 
+from datetime import timedelta
 from functools import partial
 
-from core.clock import Lifetime
-from core.metadata.jobs import Job, JobKind
+from core.clock import Clock, Lifetime
+from core.embedding.embedders import Embedders
+from core.metadata.collections import Collections
+from core.metadata.documents import Documents
+from core.metadata.jobs import Job, JobKind, Jobs
 from core.metadata.rows import CollectionRow
 from core.model.errors import InvalidArgument, ReindexNotFound
 from core.model.ids import CollectionId
 from core.model.recovery import ReindexProgress
 from core.model.tenant import Tenant
-from core.parts import Parts
-from core.recovery.jobs import is_leased, work
-from core.recovery.pieces import next_pieces
-from core.recovery.revector import write_again
+from core.observe import Observer
+from core.recovery.jobs import JobRunner
+from core.recovery.ready_chunks import next_ready_chunks
+from core.recovery.reembedding import Reembedding
 
 CHUNKS_AT_ONCE = 256
 
 
 class ReindexService:
-    """Reindexes collections, a slice at a time. Retrieval answers throughout: vectors are overwritten in place."""
+    """Reindexes collections. Retrieval answers throughout, because vectors are overwritten in place."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(
+        self,
+        collections: Collections,
+        documents: Documents,
+        jobs: Jobs,
+        runner: JobRunner,
+        embedders: Embedders,
+        reembedding: Reembedding,
+        observer: Observer,
+        clock: Clock,
+        writer_life: timedelta,
+    ) -> None:
+        self._collections = collections
+        self._documents = documents
+        self._jobs = jobs
+        self._runner = runner
+        self._embedders = embedders
+        self._reembedding = reembedding
+        self._observer = observer
+        self._clock = clock
+        self._writer_life = writer_life
 
     def start(self, tenant: Tenant, collection_id: CollectionId, deadline: float) -> ReindexProgress:
-        """Begins a reindex, or goes on with the one that is under way; the sweep finishes it.
+        """Begins a reindex, or goes on with the one under way. The sweep finishes what the deadline cuts off.
 
         Args:
-            deadline: monotonic seconds of the engine's clock.
+            deadline: monotonic seconds of the engine's clock. No page begins after it.
 
         Raises:
-            CollectionNotFound: no such collection in the tenant.
-            NotConfigured: the embedder that the collection records is not there.
-            InvalidArgument: the embedder of that name has other dimensions: a new model is a new collection.
+            CollectionNotFound: the tenant has no such collection.
+            NotConfigured: the collection's embedder is not configured.
+            InvalidArgument: the embedder's number of dimensions has changed. Ingest into a new collection.
         """
-        row = self._parts.collection(tenant, collection_id)
+        row = self._collections.active(tenant, collection_id)
         self._check_embedder(row)
-        job = self._parts.jobs.get(tenant, collection_id, JobKind.REINDEX)
-        if job is not None and not job.finished and is_leased(self._parts, job):
+        job = self._jobs.get(tenant, collection_id, JobKind.REINDEX)
+        if job is not None and not job.finished and self._runner.is_leased(job):
             return _progress(job)
         if job is None or job.finished:
             job = self._new(row, revision=job.revision if job else 0)
-            self._parts.extensions.fire("reindex_started", tenant=tenant, collection_id=collection_id)
+            self._observer.fire("reindex_started", tenant=tenant, collection_id=collection_id)
         return _progress(self._work(job, deadline))
 
     def progress(self, tenant: Tenant, collection_id: CollectionId) -> ReindexProgress:
-        """How far the last reindex is.
+        """Returns the progress of the last reindex.
 
         Raises:
-            CollectionNotFound: no such collection in the tenant.
-            ReindexNotFound: it has never been reindexed.
+            CollectionNotFound: the tenant has no such collection.
+            ReindexNotFound: the collection has never been reindexed.
         """
-        self._parts.collection(tenant, collection_id)
-        job = self._parts.jobs.get(tenant, collection_id, JobKind.REINDEX)
+        self._collections.active(tenant, collection_id)
+        job = self._jobs.get(tenant, collection_id, JobKind.REINDEX)
         if job is None:
             raise ReindexNotFound("The collection has not been reindexed")
         return _progress(job)
 
     def resume(self, job: Job, deadline: float) -> None:
-        """Goes on with a reindex that nobody works on; for the sweep."""
-        if not job.finished and not is_leased(self._parts, job):
+        """Goes on with a reindex that no worker holds. The sweep calls this."""
+        if not job.finished and not self._runner.is_leased(job):
             self._work(job, deadline)
 
     def _work(self, job: Job, deadline: float) -> Job:
-        hook = partial(
-            self._parts.extensions.fire, "reindex_completed", tenant=job.tenant, collection_id=job.collection_id
-        )
-        return work(self._parts, job, self._page, deadline, on_finished=hook)
+        hook = partial(self._observer.fire, "reindex_completed", tenant=job.tenant, collection_id=job.collection_id)
+        return self._runner.run(job, self._page, deadline, on_finished=hook)
 
     def _check_embedder(self, row: CollectionRow) -> None:
-        space = self._parts.embedder(row.embedding_model).space
+        space = self._embedders.of_model(row.embedding_model).space
         if space.dimensions != row.embedding_dims:
             raise InvalidArgument(
                 f"The embedder has {space.dimensions} dimensions, the collection {row.embedding_dims}: "
@@ -78,7 +99,7 @@ class ReindexService:
             )
 
     def _new(self, row: CollectionRow, revision: int) -> Job:
-        now = self._parts.clock.now()
+        now = self._clock.now()
         return Job(
             tenant=row.tenant,
             collection_id=row.id,
@@ -91,14 +112,13 @@ class ReindexService:
         )
 
     def _page(self, job: Job) -> Job:
-        """One step: the next chunks."""
-        life = Lifetime(self._parts.clock, self._parts.writer_life)
-        pieces, position = next_pieces(self._parts, job, CHUNKS_AT_ONCE)
-        for piece in pieces:
-            found = self._parts.documents.chunks(job.tenant, piece.chunk_ids)
-            chunks = [found[one] for one in piece.chunk_ids if one in found]
-            if write_again(self._parts, piece.head, piece.info.source_key, chunks, life):
-                job = job.plus(documents=int(piece.last), chunks=len(chunks))
+        """Embeds the next chunks again."""
+        lifetime = Lifetime(self._clock, self._writer_life)
+        page, position = next_ready_chunks(self._documents, job, CHUNKS_AT_ONCE)
+        for ready in page:
+            chunks = list(self._documents.chunks(job.tenant, ready.chunk_ids).values())
+            if self._reembedding.reembed(ready.head, ready.info.source_key, chunks, lifetime):
+                job = job.plus(documents=int(ready.last), chunks=len(chunks))
         if position is None:
             return job.model_copy(update={"finished": True})
         return job.at("documents", position)

@@ -1,102 +1,159 @@
-"""Recovery: what a dead ingest left behind is failed, cleaned or purged, over every tenant."""
+"""Recovery: one sweep takes up the rows of every tenant that are stalled or due, oldest first."""
 
 import logging
 import threading
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from functools import partial
 from itertools import islice
+from typing import NamedTuple
 
-from core.ingest.attempt import mark_failed
-from core.ingest.delete import delete_collection, remove_entries
-from core.ingest.purge import purge, remove_data
-from core.metadata import table
-from core.metadata.candidates import Candidate
-from core.metadata.documents import Standing
-from core.metadata.dynamo import ConditionFailed, Conflict, retry_on_conflict
-from core.metadata.jobs import JobKind
-from core.metadata.rows import Head
+from core.clock import Clock
+from core.metadata.documents import DocumentAndOwner, Documents
+from core.metadata.sweep_index import SweepCandidate, SweepIndex
 from core.metadata.table import Key
-from core.model.collection import CollectionState
-from core.model.document import DocumentState, Failure
-from core.model.errors import IngestInterrupted, Unavailable, WeftError
-from core.model.ids import CollectionId
+from core.model.errors import WeftError
 from core.model.recovery import RecoveryResult
-from core.model.tenant import Tenant
-from core.parts import Parts
-from core.recovery.reconcile import ReconcileService
-from core.recovery.reindex import ReindexService
+from core.recovery.due_rows import NOTHING, DueRows, is_document
+from core.settings import Settings
 
 logger = logging.getLogger(__name__)
 
 BACK_OFF = timedelta(minutes=5)
+"""When a row is due again whose handling has failed."""
 LISTED_AT_ONCE = 1000
-TURN_S = 20.0
 
-FAILED = RecoveryResult(failed=1)
-PURGED = RecoveryResult(purged=1)
-CLEANED = RecoveryResult(cleaned=1)
-ADVANCED = RecoveryResult(advanced=1)
-NOTHING = RecoveryResult()
 
-_NO_DOCUMENT = (table.COLLECTION_PREFIX, table.GONE_PREFIX, table.JOB_PREFIX)
+class _Swept(NamedTuple):
+    """The outcome of one pass over listed rows.
+
+    Attributes:
+        error: the first error; None when every row could be handled.
+        done: the keys of rows that need no further turn in this drain.
+    """
+
+    result: RecoveryResult
+    error: Exception | None
+    done: frozenset[Key]
 
 
 class RecoveryService:
-    """Sweeps. Safe to run on every replica at once."""
+    """Runs sweeps. Several processes may sweep at the same time."""
 
-    def __init__(self, parts: Parts, reindex: ReindexService, reconcile: ReconcileService) -> None:
-        self._parts = parts
-        self._reindex = reindex
-        self._reconcile = reconcile
+    def __init__(
+        self, sweep_index: SweepIndex, documents: Documents, due_rows: DueRows, clock: Clock, settings: Settings
+    ) -> None:
+        self._sweep_index = sweep_index
+        self._documents = documents
+        self._due_rows = due_rows
+        self._clock = clock
+        self._settings = settings
         self._stop = threading.Event()
         self._loop: threading.Thread | None = None
 
-    def sweep(self, stalled_after: timedelta | None = None) -> RecoveryResult:
-        """One sweep over every tenant: at most ``batch_size`` rows, oldest first.
+    # -- sweep and drain -----------------------------------------------------------------------------
 
-        A pending or processing document without a heartbeat since the cutoff is marked failed, and only then its
-        data goes. A superseded one loses its data, then its rows. Failed and removed documents are cleaned once
-        more when no writer of theirs can live any longer.
+    def sweep(self, stalled_after: timedelta | None = None) -> RecoveryResult:
+        """Runs one sweep over every tenant, of at most ``batch_size`` rows, oldest first.
+
+        A pending or processing document without a heartbeat since the cutoff is marked failed, and only then its data
+        is removed. A superseded document loses its data and then its rows. Failed and removed documents are cleaned
+        once more when no writer of theirs can be alive any longer.
 
         Args:
-            stalled_after: the cutoff is that long ago; zero or less: now; None: as configured.
+            stalled_after: the cutoff lies this long ago; zero or less: now; None: as the settings say.
 
         Raises:
-            Exception: the first failure, to delete for example, after the rest of the batch is done. What failed
-                is due again after a back-off.
+            Exception: the first error of a row, after the other rows of the batch are done. The row is due again five
+                minutes later.
         """
         cutoff = self._cutoff(stalled_after)
-        listed = self._listed(cutoff, self._parts.settings.sweep_size, frozenset())
-        result, error, _ = self._sweep(listed, cutoff, self._far())
+        listed = self._listed(cutoff, self._settings.sweep_size, frozenset())
+        swept = self._sweep(listed, cutoff, self._clock.monotonic() + self._settings.writer_life_s)
+        if swept.error is not None:
+            raise swept.error
+        return swept.result
+
+    def drain(self, deadline: float) -> RecoveryResult:
+        """Sweeps until no row is left or the time is up. No row is handled twice, except for long work in turns.
+
+        Args:
+            deadline: monotonic seconds of the engine's clock. No row is taken up after it.
+
+        Returns:
+            The results of all sweeps; ``left`` counts the rows that are still listed.
+
+        Raises:
+            Exception: the first error of a row, after the other rows are done.
+        """
+        result, error, done = NOTHING, None, frozenset[Key]()
+        cutoff = self._cutoff(None)
+        while (listed := self._listed(cutoff, LISTED_AT_ONCE, done)) and self._clock.monotonic() < deadline:
+            swept = self._sweep(listed, cutoff, deadline)
+            result, error, done = _add(result, swept.result), error or swept.error, done | swept.done
+            cutoff = self._cutoff(None)
+        result = result.model_copy(update={"left": len(listed)})
         if error is not None:
+            logger.warning("A drain failed in part: %s", result)
             raise error
         return result
 
-    def drain(self, deadline: float) -> RecoveryResult:
-        """Sweeps until nothing is left or the time is up; nothing is taken twice.
+    def _cutoff(self, stalled_after: timedelta | None) -> datetime:
+        if stalled_after is None:
+            stalled_after = self._settings.stalled_after
+        return self._clock.now() - max(stalled_after, timedelta(0))
 
-        Args:
-            deadline: monotonic seconds of the engine's clock.
+    def _listed(self, cutoff: datetime, limit: int, done: frozenset[Key]) -> list[SweepCandidate]:
+        return self._sweep_index.oldest(cutoff, self._clock.now(), limit, done)
 
-        Raises:
-            Exception: the first failure, after the rest is done.
-        """
-        total, first, taken = NOTHING, None, frozenset[Key]()
-        cutoff = self._cutoff(None)
-        while (listed := self._listed(cutoff, LISTED_AT_ONCE, taken)) and self._parts.clock.monotonic() < deadline:
-            result, error, keys = self._sweep(listed, cutoff, deadline)
-            total, first, taken = _add(total, result), first or error, taken | keys
-            cutoff = self._cutoff(None)
-        total = total.model_copy(update={"left": len(listed)})
-        if first is not None:
-            logger.warning("A drain failed in part: %s", total)
-            raise first
-        return total
+    def _sweep(self, candidates: Sequence[SweepCandidate], cutoff: datetime, deadline: float) -> _Swept:
+        result, first_error = NOTHING, None
+        done = set()
+        for candidate, as_read in self._with_rows(candidates):
+            if self._clock.monotonic() >= deadline:
+                break
+            done.add(candidate.key)
+            try:
+                for handled in self._due_rows.handle(candidate, as_read, cutoff, deadline):
+                    result = _add(result, handled)
+                    if handled.advanced:  # long work has one turn after another
+                        done.discard(candidate.key)
+            except Exception as error:  # noqa: BLE001 - raised after the other rows are done: one row stops no other
+                logger.warning("%s %s is left to a later sweep: %s", *candidate.key, type(error).__name__)
+                first_error = first_error or error
+                self._postpone(candidate)
+        return _Swept(result, first_error, frozenset(done))
+
+    def _with_rows(
+        self, candidates: Sequence[SweepCandidate]
+    ) -> Iterator[tuple[SweepCandidate, DocumentAndOwner | None]]:
+        """Yields candidates, documents with their rows. Rows are read a batch at a time, shortly before their turn."""
+        remaining = iter(candidates)
+        while batch := list(islice(remaining, self._settings.sweep_size)):
+            rows = self._read([candidate.key for candidate in batch if is_document(candidate.key)])
+            for candidate in batch:
+                yield candidate, rows.get(candidate.key)
+
+    def _read(self, keys: Sequence[Key]) -> dict[Key, DocumentAndOwner]:
+        """Reads documents in one batch. When the batch cannot be read, each is read by itself, and fails by itself."""
+        try:
+            heads = self._documents.heads_at(keys)
+            rows = self._documents.with_owners(list(heads.values()))
+        except Exception as error:  # noqa: BLE001 - the same error is met again and raised at the row that has it
+            logger.warning("Rows could not be read at once: %s", type(error).__name__)
+            return {}
+        return {key: rows[head.document_id] for key, head in heads.items()}
+
+    def _postpone(self, candidate: SweepCandidate) -> None:
+        try:
+            self._sweep_index.postpone(candidate, self._clock.now() + BACK_OFF)
+        except WeftError as error:
+            logger.warning("A row could not be postponed: %s", error.code)
+
+    # -- loop ----------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Starts the loop of a long-running host, when an interval is set; again while it runs does nothing."""
-        interval = self._parts.settings.recovery_interval_s
+        """Starts the loop of a long-running host, when an interval is set. A second call does nothing."""
+        interval = self._settings.recovery_interval_s
         if interval <= 0 or self._loop is not None:
             return
         self._stop.clear()
@@ -115,152 +172,9 @@ class RecoveryService:
         while not self._stop.wait(interval):
             try:
                 self.sweep()
-            except Exception as error:  # noqa: BLE001 - the loop outlives whatever one sweep meets
-                logger.warning("A sweep left something to the next one: %s", type(error).__name__)
-
-    # -- one sweep ---------------------------------------------------------------------------------
-
-    def _cutoff(self, stalled_after: timedelta | None) -> datetime:
-        if stalled_after is None:
-            stalled_after = self._parts.settings.stalled_after
-        return self._parts.clock.now() - max(stalled_after, timedelta(0))
-
-    def _far(self) -> float:
-        return self._parts.clock.monotonic() + self._parts.writer_life.total_seconds()
-
-    def _listed(self, cutoff: datetime, limit: int, taken: frozenset[Key]) -> list[Candidate]:
-        return self._parts.candidates.oldest(cutoff, self._parts.clock.now(), limit, taken)
-
-    def _sweep(
-        self, candidates: Sequence[Candidate], cutoff: datetime, deadline: float
-    ) -> tuple[RecoveryResult, Exception | None, frozenset[Key]]:
-        result, first = NOTHING, None
-        done = set()
-        for candidate, known in self._known(candidates):
-            if self._parts.clock.monotonic() >= deadline:
-                break
-            done.add(candidate.key)
-            try:
-                for one in self._handle(candidate, known, cutoff, deadline):
-                    result = _add(result, one)
-                    if one.advanced:  # long work has one turn after another
-                        done.discard(candidate.key)
-            except Exception as error:  # noqa: BLE001 - raised when the rest is done: one row stops no other
-                logger.warning("%s %s is left to a later sweep: %s", *candidate.key, type(error).__name__)
-                first = first or error
-                self._postpone(candidate)
-        return result, first, frozenset(done)
-
-    def _known(self, candidates: Sequence[Candidate]) -> Iterator[tuple[Candidate, Standing | None]]:
-        """Candidates, documents with their rows: read a batch at a time, shortly before their turn."""
-        left = iter(candidates)
-        while batch := list(islice(left, self._parts.settings.sweep_size)):
-            standings = self._read([one.key for one in batch if not one.key.sk.startswith(_NO_DOCUMENT)])
-            for candidate in batch:
-                yield candidate, standings.get(candidate.key)
-
-    def _read(self, keys: Sequence[Key]) -> dict[Key, Standing]:
-        """Documents by key; none when they cannot be read at once: then each is read by itself, and fails by itself."""
-        try:
-            heads = self._parts.documents.heads_at(keys)
-            standings = self._parts.documents.standings(list(heads.values()))
-        except Exception as error:  # noqa: BLE001 - met again, and raised, where its row has its turn
-            logger.warning("Rows could not be read at once: %s", type(error).__name__)
-            return {}
-        return {key: standings[head.document_id] for key, head in heads.items()}
-
-    def _postpone(self, candidate: Candidate) -> None:
-        try:
-            self._parts.candidates.postpone(candidate, self._parts.clock.now() + BACK_OFF)
-        except WeftError as error:
-            logger.warning("A row could not be postponed: %s", error.code)
-
-    def _handle(
-        self, candidate: Candidate, known: Standing | None, cutoff: datetime, deadline: float
-    ) -> Iterator[RecoveryResult]:
-        """Does what one row is due for, and yields what is done as soon as it is."""
-        key = candidate.key
-        tenant = table.tenant_of(key)
-        turn = min(deadline, self._parts.clock.monotonic() + TURN_S)
-        if tenant is None:
-            yield RecoveryResult(skipped_no_tenant=1)
-        elif key.sk.startswith(table.COLLECTION_PREFIX):
-            yield self._collection(tenant, CollectionId(key.sk.removeprefix(table.COLLECTION_PREFIX)), turn)
-        elif key.sk.startswith(table.GONE_PREFIX):
-            yield self._mark(tenant, key)
-        elif key.sk.startswith(table.JOB_PREFIX):
-            yield self._job(tenant, key, turn)
-        else:
-            yield from self._document(tenant, candidate, known, cutoff)
-
-    def _document(
-        self, tenant: Tenant, candidate: Candidate, known: Standing | None, cutoff: datetime
-    ) -> Iterator[RecoveryResult]:
-        head = known.head if known else self._parts.documents.head(tenant, table.document_of(candidate.key))
-        if head is None:
-            return
-        if head.state.in_progress:
-            yield from self._fail(head, known, cutoff)
-        elif head.state == DocumentState.SUPERSEDED:
-            mine, _ = purge(self._parts, head)
-            yield PURGED if mine else NOTHING
-        elif head.state == DocumentState.FAILED:
-            self._clean(head)
-            settled = self._parts.candidates.remove(candidate, self._parts.clock.now())
-            yield CLEANED if settled else NOTHING
-
-    def _fail(self, head: Head, known: Standing | None, cutoff: datetime) -> Iterator[RecoveryResult]:
-        failure = Failure(stage="recovery", code=IngestInterrupted.code, detail=IngestInterrupted().detail)
-        step = partial(mark_failed, self._parts, head, failure, cutoff)
-        try:
-            failed = step(known)
-        except (ConditionFailed, Conflict, Unavailable):
-            failed = retry_on_conflict(self._parts.clock, step)
-        if failed is None:
-            return
-        yield FAILED
-        self._parts.extensions.fire(
-            "ingest_failed",
-            tenant=head.tenant,
-            collection_id=head.collection_id,
-            document_id=head.document_id,
-            failure=failure,
-        )
-        self._clean(failed)
-
-    def _clean(self, head: Head) -> None:
-        remove_data(self._parts, head.tenant, head.space, head.chunk_ids())
-
-    def _mark(self, tenant: Tenant, key: Key) -> RecoveryResult:
-        gone = self._parts.documents.mark(key)
-        if gone is None or gone.due > self._parts.clock.now():
-            return NOTHING
-        remove_data(self._parts, tenant, gone.space, gone.chunk_ids())
-        self._parts.documents.remove_mark(key)
-        return CLEANED
-
-    def _job(self, tenant: Tenant, key: Key, turn: float) -> RecoveryResult:
-        """One turn of the work on a whole collection: no longer than others can wait for theirs."""
-        job = self._parts.jobs.get(tenant, table.collection_of(key), JobKind(key.sk.removeprefix(table.JOB_PREFIX)))
-        if job is None or not self._parts.is_active(tenant, job.collection_id):
-            return NOTHING
-        if job.kind == JobKind.REINDEX:
-            self._reindex.resume(job, turn)
-        else:
-            self._reconcile.resume(job, turn)
-        return ADVANCED
-
-    def _collection(self, tenant: Tenant, collection_id: CollectionId, turn: float) -> RecoveryResult:
-        row = self._parts.collections.get(tenant, collection_id)
-        if row is None or row.state == CollectionState.ACTIVE:
-            return NOTHING
-        if row.state == CollectionState.DELETING:
-            done = delete_collection(self._parts, tenant, collection_id, turn)
-            return CLEANED if done.complete else ADVANCED
-        remove_entries(self._parts, row)
-        self._parts.collections.remove(row)
-        return CLEANED
+            except Exception as error:  # noqa: BLE001 - the loop outlives every error of a sweep
+                logger.warning("A sweep left something to the next sweep: %s", type(error).__name__)
 
 
-def _add(one: RecoveryResult, other: RecoveryResult) -> RecoveryResult:
-    return RecoveryResult(**{name: value + getattr(other, name) for name, value in one})
+def _add(result: RecoveryResult, other: RecoveryResult) -> RecoveryResult:
+    return RecoveryResult(**{name: count + getattr(other, name) for name, count in result})

@@ -11,7 +11,7 @@ SLACK = 4
 around a seam, and the seams of a context are white space but for those inside an overlap."""
 
 
-class Budget:
+class TokenBudget:
     """A limit on the tokens of a text.
 
     A piece is counted once. The sum over the pieces, corrected by what it missed at the last true count, decides where

@@ -1,19 +1,20 @@
-"""Compare: the final ranking beside the raw vector ranking, and what became of every chunk between the two."""
+"""Compare: returns the final ranking beside the raw vector ranking, and says how every chunk moved between the two."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from core.clock import Clock
 from core.model.hit import CompareHit, CompareResult, Move, MoveCode, Signals
 from core.model.ids import ChunkId
 from core.model.query import RetrieveQuery, Strategy
 from core.model.tenant import Tenant
-from core.parts import Parts
+from core.observe import Observer
 from core.ranking.fusion import Ranking, fuse
 from core.retrieval.ranking import Matches, Scored
-from core.retrieval.reasons import reason_of
-from core.retrieval.retrieve import Hits, asked, choose, find
-from core.retrieval.scope import Scope, settle_scope
-from core.retrieval.search import Found, hit
+from core.retrieval.reasons import Reasons
+from core.retrieval.retrieve import RankedSearch, TopMatches, retrieval_hooks
+from core.retrieval.scope import Scope, ScopeResolver
+from core.retrieval.search import SearchResult, hit
 from core.vectors.types import VectorMatch
 
 MIN_WINDOW = 50
@@ -21,106 +22,130 @@ MIN_WINDOW = 50
 
 @dataclass(frozen=True)
 class _Comparison:
-    """Both rankings.
+    """Both rankings of the same matches.
 
     Attributes:
-        raw: the vector ranking's window.
-        left_out: what the final ranking skipped over, in vector order.
+        raw: the window of the vector ranking, best first.
+        left_out: chunks that the final ranking skipped over, in the order of the vector ranking.
     """
 
-    final: Hits
+    final: TopMatches
     raw: Scored
     left_out: list[ChunkId]
 
     @property
-    def wanted(self) -> list[VectorMatch]:
-        return [self.final.matches[one] for one in (*self.final.ids, *self.left_out)]
+    def candidates(self) -> list[VectorMatch]:
+        return [self.final.by_id[chunk_id] for chunk_id in (*self.final.chunk_ids, *self.left_out)]
 
 
-def compare(parts: Parts, tenant: Tenant, query: RetrieveQuery, deadline: float | None = None) -> CompareResult:
-    """The final ranking beside the raw vector ranking of a wider window, max(3 · top_k, 50).
+class CompareService:
+    """Answers queries with a comparison of two rankings."""
 
-    The raw search takes the filter, and not min_score.
+    def __init__(
+        self,
+        scopes: ScopeResolver,
+        ranked_search: RankedSearch,
+        reasons: Reasons,
+        observer: Observer,
+        clock: Clock,
+    ) -> None:
+        self._scopes = scopes
+        self._ranked_search = ranked_search
+        self._reasons = reasons
+        self._observer = observer
+        self._clock = clock
 
-    Raises:
-        As `core.retrieval.retrieve.retrieve`.
+    def compare(self, tenant: Tenant, query: RetrieveQuery, deadline: float | None = None) -> CompareResult:
+        """Returns the final ranking beside the raw vector ranking of a wider window, max(3 · top_k, 50).
+
+        The raw search takes the query's filter, and ignores its min_score.
+
+        Raises:
+            The errors of `core.retrieval.retrieve.RetrieveService.retrieve`.
+        """
+        with self._observer.timed("compare"), retrieval_hooks(self._observer, tenant, query):
+            scope = self._scopes.resolve(tenant, query, deadline)
+            window = max(3 * scope.top_k, MIN_WINDOW)
+            start = self._clock.monotonic()
+            result = self._ranked_search.search(
+                tenant, scope, max(window, scope.depth), lambda matches: self._rank_both(scope, matches, window)
+            )
+            total_ms = (self._clock.monotonic() - start) * 1000
+            answer = _Answer(scope, result)
+            ranked = result.selected.final.ranked
+            reason = self._reasons.reason(tenant, scope, ranked, answer.hits, bounded=result.bounded)
+            return answer.compare_result(window, total_ms).model_copy(update={"reason": reason})
+
+    def _rank_both(self, scope: Scope, matches: list[Matches], window: int) -> _Comparison:
+        raw = _raw(scope, matches)[:window]
+        final = self._ranked_search.top_matches(scope, matches)
+        left_out = _left_out(final.chunk_ids, [chunk_id for chunk_id, _ in raw])
+        return _Comparison(final, raw, left_out[: scope.top_k])
+
+
+def _raw(scope: Scope, spaces: Sequence[Matches]) -> Scored:
+    """Returns the vector ranking. Rankings of several models are fused by rank; each score stays its model's cosine."""
+    cosines = {match.chunk_id: match.score for matches in spaces for match in matches.by_vector}
+    rankings = [Ranking([match.chunk_id for match in matches.by_vector]) for matches in spaces]
+    return [(chunk_id, cosines[chunk_id]) for chunk_id, _ in fuse(rankings, scope.options.rrf_k)]
+
+
+def _left_out(hits: Sequence[ChunkId], raw: Sequence[ChunkId]) -> list[ChunkId]:
+    """Returns the raw chunks that are no hits and rank before the worst hit.
+
+    When a hit is not in the raw ranking, every raw chunk that is no hit counts as left out.
     """
-    with parts.timed("compare"), asked(parts, tenant, query):
-        scope = settle_scope(parts, tenant, query, deadline)
-        window = max(3 * scope.top_k, MIN_WINDOW)
-        start = parts.clock.monotonic()
-        found = find(parts, tenant, scope, max(window, scope.depth), lambda one: _compared(parts, scope, one, window))
-        total_ms = (parts.clock.monotonic() - start) * 1000
+    if not hits:
+        return []
+    ranks = {chunk_id: rank for rank, chunk_id in enumerate(raw)}
+    worst = max(ranks.get(chunk_id, len(raw)) for chunk_id in hits)
+    return [chunk_id for chunk_id in raw[:worst] if chunk_id not in set(hits)]
+
+
+class _Answer:
+    """The hits of a comparison with their moves."""
+
+    def __init__(self, scope: Scope, result: SearchResult[_Comparison]) -> None:
+        self._scope = scope
+        self._result = result
+        self._ranked = result.selected.final.ranked
+        self._scores = dict(self._ranked.scored)
+        self._raw = {chunk_id: (rank, score) for rank, (chunk_id, score) in enumerate(result.selected.raw, start=1)}
+        readable = [chunk_id for chunk_id in result.selected.final.chunk_ids if chunk_id in result.rows]
+        self.hits = [self._hit(rank, chunk_id) for rank, chunk_id in enumerate(readable, start=1)]
+        self.left_out = [self._hit(0, chunk_id) for chunk_id in result.selected.left_out if chunk_id in result.rows]
+
+    def compare_result(self, window: int, total_ms: float) -> CompareResult:
+        """Returns the comparison, without the reason of a short answer."""
+        scope, ranked, raw = self._scope, self._ranked, self._result.selected.raw
         same_search = scope.strategy is Strategy.SIMILARITY
-        answer = _Answer(scope, found)
-        hits, left_out = answer.hits(), answer.left_out()
-        order, raw = found.chosen.final.order, found.chosen.raw
         return CompareResult(
-            hits=hits,
-            left_out=left_out,
+            hits=self.hits,
+            left_out=self.left_out,
             window=window,
             vector_matches=len(raw),
             best_vector_score=raw[0][1] if raw else 0.0,
-            reordered=any(one.rank != one.vector_rank for one in hits) or bool(left_out),
+            reordered=any(hit.rank != hit.vector_rank for hit in self.hits) or bool(self.left_out),
             same_search=same_search,
-            score=order.kind,
+            score=ranked.kind,
             strategy=scope.strategy,
             options=scope.options,
             models=scope.models,
             candidates=scope.depth,
             top_k=scope.top_k,
-            min_score=order.least,
+            min_score=ranked.min_score,
             retriever_ms=total_ms,
-            vector_ms=total_ms if same_search else found.vector_seconds * 1000,
-            reason=reason_of(parts, tenant, scope, order, hits, bounded=found.bounded),
-            fallback=order.fallback,
+            vector_ms=total_ms if same_search else self._result.vector_seconds * 1000,
+            reason=None,
+            fallback=ranked.fallback,
         )
 
-
-def _compared(parts: Parts, scope: Scope, found: list[Matches], window: int) -> _Comparison:
-    raw = _raw(scope, found)[:window]
-    final = choose(parts, scope, found)
-    return _Comparison(final, raw, _left_out(final.ids, [chunk_id for chunk_id, _ in raw])[: scope.top_k])
-
-
-def _raw(scope: Scope, found: Sequence[Matches]) -> Scored:
-    """The vector ranking. Several models' are fused by rank; each score stays the cosine of its own model."""
-    cosines = {match.chunk_id: match.score for one in found for match in one.by_vector}
-    rankings = [Ranking([match.chunk_id for match in one.by_vector]) for one in found]
-    return [(chunk_id, cosines[chunk_id]) for chunk_id, _ in fuse(rankings, scope.options.rrf_k)]
-
-
-def _left_out(hits: Sequence[ChunkId], raw: Sequence[ChunkId]) -> list[ChunkId]:
-    """Raw hits that are no hits and rank before the worst hit; all that are no hits when a hit is not raw."""
-    if not hits:
-        return []
-    ranks = {chunk_id: rank for rank, chunk_id in enumerate(raw)}
-    worst = max(ranks.get(one, len(raw)) for one in hits)
-    return [one for one in raw[:worst] if one not in set(hits)]
-
-
-class _Answer:
-    """Hits with what became of them."""
-
-    def __init__(self, scope: Scope, found: Found[_Comparison]) -> None:
-        self._scope = scope
-        self._found = found
-        self._scores = dict(found.chosen.final.order.scored)
-        self._raw = {one: (rank, score) for rank, (one, score) in enumerate(found.chosen.raw, start=1)}
-
-    def hits(self) -> list[CompareHit]:
-        read = [one for one in self._found.chosen.final.ids if one in self._found.bodies]
-        return [self._hit(rank, one) for rank, one in enumerate(read, start=1)]
-
-    def left_out(self) -> list[CompareHit]:
-        return [self._hit(0, one) for one in self._found.chosen.left_out if one in self._found.bodies]
-
     def _hit(self, rank: int, chunk_id: ChunkId) -> CompareHit:
-        match = self._found.chosen.final.matches[chunk_id]
-        signals = self._found.chosen.final.order.signals[chunk_id]
+        match = self._result.selected.final.by_id[chunk_id]
+        signals = self._ranked.signals[chunk_id]
         vector_rank, vector_score = self._raw.get(chunk_id, (0, 0.0))
         score = self._scores.get(chunk_id, vector_score)
-        made = hit(rank, score, match, self._found.bodies[chunk_id], signals)
+        made = hit(rank, score, match, self._result.rows[chunk_id], signals)
         move = self._moved(rank, vector_rank, signals) if rank else self._dropped(vector_rank, signals)
         return CompareHit(**dict(made), vector_rank=vector_rank, vector_score=vector_score, move=move)
 
@@ -133,7 +158,7 @@ class _Answer:
         return Move(code=code, detail=f"From {vector_rank} to {rank}; {_figures(signals)}")
 
     def _dropped(self, vector_rank: int, signals: Signals) -> Move:
-        final, least = signals.final, self._found.chosen.final.order.least
+        final, least = signals.final, self._ranked.min_score
         if final is None:
             detail = f"{self._unranked(vector_rank, signals)}; {_figures(signals)}"
             return Move(code=MoveCode.NOT_A_CANDIDATE, detail=detail)
@@ -144,7 +169,7 @@ class _Answer:
         return Move(code=MoveCode.BEYOND_TOP_K, detail=detail)
 
     def _unranked(self, vector_rank: int, signals: Signals) -> str:
-        """Why something that was found took no part in the final ranking."""
+        """Says why a match took no part in the final ranking."""
         if signals.fused is not None:
             return f"Number {signals.fused.rank} of the first stage, of which {self._scope.pool} go to the reranker"
         if self._scope.finder is Strategy.HYBRID:
@@ -153,8 +178,8 @@ class _Answer:
 
 
 def _figures(signals: Signals) -> str:
-    """The signals in one line, for a person."""
-    told = [
+    """Writes the signals in one line, for a person."""
+    figures = [
         f"{name} {place.rank} ({place.score:.4g})"
         for name, place in (
             ("vector", signals.vector),
@@ -165,5 +190,5 @@ def _figures(signals: Signals) -> str:
         if place is not None
     ]
     if signals.mmr is not None:
-        told.append(f"MMR {signals.mmr.rank} ({signals.mmr.value:.4g}, penalty {signals.mmr.penalty:.4g})")
-    return ", ".join(told) or "no signal"
+        figures.append(f"MMR {signals.mmr.rank} ({signals.mmr.value:.4g}, penalty {signals.mmr.penalty:.4g})")
+    return ", ".join(figures) or "no signal"

@@ -1,17 +1,23 @@
-"""Where a question is asked, and how: everything that is settled before it is embedded."""
+"""The scope of a query: what is searched and how it is ranked. Decided before anything is embedded."""
 
 import unicodedata
 from dataclasses import dataclass
 
+from core.embedding.embedders import Embedders
+from core.metadata.collections import Collections
+from core.metadata.fields import Fields
 from core.metadata.rows import CollectionRow
 from core.model.collection import CollectionState, VectorSpace
-from core.model.errors import InvalidArgument, NotConfigured
+from core.model.errors import InvalidArgument
 from core.model.filter import Filter, fields_of, parse_filter
 from core.model.ids import CollectionId
 from core.model.query import RetrieveOptions, RetrieveQuery, ScoreKind, Strategy
 from core.model.tenant import Tenant
-from core.parts import Parts
 from core.ranking.fusion import highest
+from core.reranking.measured import require_reranker
+from core.reranking.types import Reranker
+from core.vectors.types import VectorStore
+from core.vectors.unconfigured import require_vector_store
 
 DEFAULT_TOP_K = 10
 MAX_TOP_K = 100
@@ -23,7 +29,7 @@ _INVISIBLE = {"Cc", "Cf", "Zs", "Zl", "Zp"}
 
 @dataclass(frozen=True)
 class Space:
-    """A vector space, and the collections to be searched there."""
+    """A vector space, and the collections that are searched in it."""
 
     space: VectorSpace
     collection_ids: list[CollectionId]
@@ -31,13 +37,14 @@ class Space:
 
 @dataclass(frozen=True)
 class Scope:
-    """A question that can be answered.
+    """A valid query with everything that it leaves to defaults.
 
     Attributes:
-        spaces: none when the tenant has no collection.
-        top_k: 1 to 100.
-        strategy: as it will be used.
-        deadline: monotonic seconds; no search and no reranking begins after it. None: whenever.
+        spaces: the vector spaces to search; none when the tenant has no collection.
+        filter: the parsed filter; None: every chunk may match.
+        top_k: how many hits are returned, 1 to 100.
+        strategy: the strategy that ranks the matches.
+        deadline: monotonic seconds. No search and no reranking begins after it. None: no limit.
     """
 
     query: RetrieveQuery
@@ -53,7 +60,7 @@ class Scope:
 
     @property
     def collection_ids(self) -> list[CollectionId]:
-        return [one for space in self.spaces for one in space.collection_ids]
+        return [collection_id for space in self.spaces for collection_id in space.collection_ids]
 
     @property
     def models(self) -> list[str]:
@@ -61,7 +68,7 @@ class Scope:
 
     @property
     def finder(self) -> Strategy:
-        """The strategy that finds what is ranked: of ``rerank``, its first stage."""
+        """The strategy that finds the candidates: for ``rerank``, its first stage; else the strategy itself."""
         return self.options.first_stage if self.strategy is Strategy.RERANK else self.strategy
 
     @property
@@ -71,13 +78,13 @@ class Scope:
 
     @property
     def depth(self) -> int:
-        """How many matches of one search take part in the ranking."""
+        """How many matches of each search take part in the ranking."""
         if self.finder is Strategy.HYBRID:
             return max(3 * self.top_k, MIN_FUSED)
         return self.top_k if self.strategy is Strategy.SIMILARITY else self.pool
 
     def kind(self, strategy: Strategy) -> ScoreKind:
-        """What a score by a strategy means here."""
+        """Returns what a score of a strategy means for this query."""
         match strategy:
             case Strategy.MMR:
                 return ScoreKind.MMR_RELEVANCE
@@ -89,29 +96,78 @@ class Scope:
                 return ScoreKind.RRF
 
 
-def settle_scope(parts: Parts, tenant: Tenant, query: RetrieveQuery, deadline: float | None = None) -> Scope:
-    """Checks a question and finds what it is asked of. Nothing is embedded.
+class ScopeResolver:
+    """Validates queries and resolves their scopes."""
 
-    Raises:
-        InvalidArgument: the question is blank or too long, top_k is over 100, min_score is out of the score's range,
-            the filter is none or asks for an attribute that no document ever carried, or the strategy cannot be used
-            over several embedding models.
-        CollectionNotFound: a named collection that the tenant lacks.
-        NotConfigured: a part that is needed is not there.
-    """
-    _check_query(query)
-    top_k = query.top_k if query.top_k > 0 else DEFAULT_TOP_K
-    asked = None if query.filter is None else parse_filter(query.filter)
-    rows = _rows(parts, tenant, query)
-    spaces = _spaces(rows)
-    scope = Scope(query, spaces, asked, top_k, query.strategy or _default(rows, len(spaces)), deadline)
-    _check_strategy(parts, scope)
-    _check_min_score(scope)
-    _check_fields(parts, tenant, scope)
-    return scope
+    def __init__(
+        self,
+        collections: Collections,
+        fields: Fields,
+        embedders: Embedders,
+        vectors: VectorStore,
+        reranker: Reranker | None,
+    ) -> None:
+        self._collections = collections
+        self._fields = fields
+        self._embedders = embedders
+        self._vectors = vectors
+        self._reranker = reranker
+
+    def resolve(self, tenant: Tenant, query: RetrieveQuery, deadline: float | None = None) -> Scope:
+        """Validates a query and finds the collections that it searches. Nothing is embedded.
+
+        Args:
+            deadline: monotonic seconds. No search and no reranking begins after it. None: no limit.
+
+        Raises:
+            InvalidArgument: the query is blank or too long, top_k is over 100, min_score is out of the score's range,
+                the filter is malformed or names an attribute that no document of the collections has ever carried, or
+                the strategy cannot be used over several embedding models.
+            CollectionNotFound: the tenant lacks a collection that the query names.
+            NotConfigured: the embedder, the vector store or the reranker that the query needs is not configured.
+        """
+        _validate_query(query)
+        top_k = query.top_k if query.top_k > 0 else DEFAULT_TOP_K
+        parsed = None if query.filter is None else parse_filter(query.filter)
+        rows = self._rows(tenant, query)
+        spaces = _spaces(rows)
+        strategy = query.strategy or _default_strategy(rows, len(spaces))
+        scope = Scope(query, spaces, parsed, top_k, strategy, deadline)
+        self._validate_strategy(scope)
+        _validate_min_score(scope)
+        self._validate_filter(tenant, scope)
+        return scope
+
+    def _rows(self, tenant: Tenant, query: RetrieveQuery) -> list[CollectionRow]:
+        if query.collections is not None:
+            return [
+                self._collections.active(tenant, collection_id) for collection_id in dict.fromkeys(query.collections)
+            ]
+        return [row for row in self._collections.all(tenant) if row.state == CollectionState.ACTIVE]
+
+    def _validate_strategy(self, scope: Scope) -> None:
+        require_vector_store(self._vectors)
+        self._embedders.require_any()
+        for space in scope.spaces:
+            self._embedders.of_space(space.space)
+        if scope.strategy is Strategy.RERANK:
+            require_reranker(self._reranker)
+        if scope.finder is Strategy.MMR and len(scope.spaces) > 1:
+            raise InvalidArgument(
+                "The collections have different embedding models, whose vectors cannot be compared; name collections "
+                "of one model, or ask for similarity or hybrid",
+                field="strategy",
+            )
+
+    def _validate_filter(self, tenant: Tenant, scope: Scope) -> None:
+        """Refuses a filter on an attribute that no document can match, also where the filter would not need it."""
+        names = fields_of(scope.filter) if scope.filter else ()
+        unknown = self._fields.unknown(tenant, scope.collection_ids, names)
+        if unknown:
+            raise InvalidArgument(f"No document here has the attribute {unknown[0]!r}", field="filter")
 
 
-def _check_query(query: RetrieveQuery) -> None:
+def _validate_query(query: RetrieveQuery) -> None:
     if all(unicodedata.category(character) in _INVISIBLE for character in query.query):
         raise InvalidArgument("The query is blank: it has no visible character", field="query")
     if len(query.query) > MAX_QUERY_CHARACTERS:
@@ -122,45 +178,24 @@ def _check_query(query: RetrieveQuery) -> None:
         raise InvalidArgument(f"top_k is at most {MAX_TOP_K}", field="top_k", limit=MAX_TOP_K)
 
 
-def _rows(parts: Parts, tenant: Tenant, query: RetrieveQuery) -> list[CollectionRow]:
-    if query.collections is not None:
-        return [parts.collection(tenant, one) for one in dict.fromkeys(query.collections)]
-    return [row for row in parts.collections.all(tenant) if row.state == CollectionState.ACTIVE]
-
-
 def _spaces(rows: list[CollectionRow]) -> list[Space]:
-    """The spaces in order of their models' names, so that no order of collections changes an answer."""
-    found: dict[VectorSpace, list[CollectionId]] = {}
+    """Groups collections by vector space. The spaces are sorted, so that no order of collections changes an answer."""
+    collection_ids: dict[VectorSpace, list[CollectionId]] = {}
     for row in rows:
-        found.setdefault(row.space, []).append(row.id)
-    return [Space(space, found[space]) for space in sorted(found, key=lambda one: (one.model, one.dimensions))]
+        collection_ids.setdefault(row.space, []).append(row.id)
+    ordered = sorted(collection_ids, key=lambda space: (space.model, space.dimensions))
+    return [Space(space, collection_ids[space]) for space in ordered]
 
 
-def _default(rows: list[CollectionRow], spaces: int) -> Strategy:
-    """The collections' own strategy, where they agree and it can be used over all of them."""
+def _default_strategy(rows: list[CollectionRow], spaces: int) -> Strategy:
+    """Returns the collections' own strategy where all have the same and it can be used over all of them."""
     defaults = {row.retrieval_strategy for row in rows}
     if len(defaults) != 1 or (defaults == {Strategy.MMR} and spaces > 1):
         return Strategy.SIMILARITY
     return defaults.pop()
 
 
-def _check_strategy(parts: Parts, scope: Scope) -> None:
-    parts.vector_store()
-    if not parts.embedders:
-        raise NotConfigured("No embedder is configured")
-    for one in scope.spaces:
-        parts.embedder_of(one.space)
-    if scope.strategy is Strategy.RERANK:
-        parts.need_reranker()
-    if scope.finder is Strategy.MMR and len(scope.spaces) > 1:
-        raise InvalidArgument(
-            "The collections have different embedding models, whose vectors cannot be compared; name collections of "
-            "one model, or ask for similarity or hybrid",
-            field="strategy",
-        )
-
-
-def _check_min_score(scope: Scope) -> None:
+def _validate_min_score(scope: Scope) -> None:
     kind, least = scope.kind(scope.strategy), scope.query.min_score
     match kind:
         case ScoreKind.COSINE | ScoreKind.MMR_RELEVANCE:
@@ -176,17 +211,9 @@ def _check_min_score(scope: Scope) -> None:
 
 
 def _weights(scope: Scope) -> list[float]:
-    """Of the rankings in which one chunk can be, in the final fusion."""
+    """Returns the weights of the rankings in which one chunk can stand, in the final fusion."""
     if scope.strategy is Strategy.RERANK:
         return [1.0, 1.0]
     if scope.strategy is Strategy.HYBRID:
         return [scope.options.weights.vector, scope.options.weights.bm25]
     return [1.0]
-
-
-def _check_fields(parts: Parts, tenant: Tenant, scope: Scope) -> None:
-    """A field that nothing can match is a mistake, also where it would not matter."""
-    fields = fields_of(scope.filter) if scope.filter else ()
-    unknown = parts.fields.unknown(tenant, scope.collection_ids, fields)
-    if unknown:
-        raise InvalidArgument(f"No document here has the attribute {unknown[0]!r}", field="filter")

@@ -154,7 +154,7 @@ def list_document_chunks(
     page = fit_page(
         engine.settings.answer_bytes,
         query.page(),
-        lambda page: engine.documents.list_chunks(tenant, page, document_id=document_id),
+        lambda page: engine.chunks.list(tenant, page, document_id=document_id),
     )
     return ListAnswer.of(page)
 
@@ -167,9 +167,7 @@ def list_chunks(
     page = fit_page(
         engine.settings.answer_bytes,
         query.page(),
-        lambda page: engine.documents.list_chunks(
-            tenant, page, collection_id=query.collection_id, document_id=query.document_id
-        ),
+        lambda page: engine.chunks.list(tenant, page, collection_id=query.collection_id, document_id=query.document_id),
     )
     return ListAnswer.of(page)
 
@@ -177,25 +175,25 @@ def list_chunks(
 @app.get("/v1/chunks/{chunk_id}", tags=["chunks"], responses=problems(ChunkNotFound))
 def get_chunk(chunk_id: ChunkId, engine: CurrentEngine, tenant: CurrentTenant) -> Chunk:
     """One chunk of a version that is served."""
-    return engine.documents.get_chunk(tenant, chunk_id)
+    return engine.chunks.get(tenant, chunk_id)
 
 
 @app.get("/v1/chunks/{chunk_id}/lineage", tags=["chunks"], responses=problems(ChunkNotFound))
 def chunk_lineage(chunk_id: ChunkId, engine: CurrentEngine, tenant: CurrentTenant) -> LineageChain:
     """The chain from a chunk up to its document and the document's source."""
-    return engine.documents.lineage(tenant, chunk_id)
+    return engine.chunks.lineage(tenant, chunk_id)
 
 
 @app.get("/v1/components", tags=["engine"], responses=problems())
 def components(engine: CurrentEngine, _: CurrentTenant) -> Components:
     """Every stage of the pipeline as it is configured."""
-    return engine.components()
+    return engine.status.components()
 
 
 @app.get("/v1/extensions", tags=["engine"], responses=problems())
 def extensions(engine: CurrentEngine, _: CurrentTenant) -> ListAnswer[ExtensionInfo]:
     """The registered extensions and their hooks, in registration order."""
-    return ListAnswer(items=engine.extensions.describe())
+    return ListAnswer(items=engine.observer.describe())
 
 
 @app.get(
@@ -205,7 +203,7 @@ def extensions(engine: CurrentEngine, _: CurrentTenant) -> ListAnswer[ExtensionI
 )
 def health(engine: CurrentEngine, response: Response) -> Health:
     """Whether each store answers. Needs no token."""
-    answer = engine.health()
+    answer = engine.status.health()
     response.status_code = 200 if answer.status == "ok" else 503
     return answer
 

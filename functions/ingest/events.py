@@ -24,7 +24,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from botocore.exceptions import BotoCoreError, ClientError
 
 from core.engine import Engine
-from core.ingest.finish import Message
+from core.ingest.finish import FinishMessage
 from core.ingest.uploads import UPLOAD_METADATA, ObjectName
 from core.model.document import MAX_SOURCE_TYPE, SOURCE_VERSION_DIGITS
 from core.model.errors import (
@@ -89,18 +89,18 @@ class QueueMessages:
             body = json.loads(record.body)
             if body.get("Event") == "s3:TestEvent":  # S3 sends it once, when the bucket's notifications are set up
                 return
-            if message := Message.read(body):
+            if message := FinishMessage.read(body):
                 self._finish(message)
                 return
             for change in S3Event(body).records:
                 self._handle_change(change)
         except Exception as error:
             logger.warning(
-                "Message not acknowledged", extra={"message_id": record.message_id, "error": describe(error)}
+                "FinishMessage not acknowledged", extra={"message_id": record.message_id, "error": describe(error)}
             )
             raise
 
-    def _finish(self, message: Message) -> None:
+    def _finish(self, message: FinishMessage) -> None:
         if not self._engine.ingest.finish(*message, self._deadline):
             raise NotAcknowledgedError(f"Document {message.document_id} is not searchable yet")
 

@@ -8,18 +8,18 @@ import pytest
 
 from core.clock import new_id
 from core.metadata import table
-from core.metadata.candidates import Candidate
 from core.metadata.dynamo import Action, ConditionFailed
 from core.metadata.paging import PageTokens
 from core.metadata.rows import Counts, Head, Info, Source
+from core.metadata.sweep_index import SweepCandidate
 from core.metadata.table import Key
-from core.metadata.transitions import next_version
 from core.model.chunk import Chunk
 from core.model.collection import Collection, CollectionState
 from core.model.document import DocumentState, Failure, source_id
 from core.model.errors import CollectionAlreadyExists, InvalidArgument
 from core.model.ids import ChunkId, CollectionId, DocumentId, UploadId
 from core.model.upload import UploadInfo
+from core.protocol.transitions import with_new_version
 from tests.support.engines import ACME, GLOBEX, World
 
 FAILURE = Failure(stage="embed", code="unavailable", detail="The model does not answer")
@@ -83,14 +83,14 @@ def begin(rows: World, collection: Collection, key: str = "a.md", content: str =
     """A version of a source that has begun."""
     read = source_of(rows, collection, key)
     head, info = new_head(rows, collection, key, read.next_number, content)
-    rows.stores.transitions.begin_keyed(head, info, read, next_version(read, content, head.document_id))
+    rows.stores.transitions.begin_keyed(head, info, read, with_new_version(read, content, head.document_id))
     return Begun(head, info, source_of(rows, collection, key))
 
 
 def make_ready(rows: World, collection: Collection, key: str = "a.md", content: str = "one", chunks: int = 3) -> Begun:
     begun = begin(rows, collection, key, content)
     rows.stores.transitions.heartbeat(begun.head, reserve=chunks)
-    rows.stores.transitions.swap(begun.head, chunk_count=chunks, info=None, read=begun.source)
+    rows.stores.transitions.swap(begun.head, chunk_count=chunks, info=None, source_as_read=begun.source)
     return Begun(head_of(rows, begun), begun.info, source_of(rows, collection, key))
 
 
@@ -104,10 +104,10 @@ def counts(rows: World, collection: Collection) -> Counts:
     return rows.stores.collections.counts(ACME, [collection.id])[collection.id]
 
 
-def candidates(rows: World, **later: float) -> list[Candidate]:
+def candidates(rows: World, **later: float) -> list[SweepCandidate]:
     """Documents and marks that a sweep would take after some time."""
     moment = rows.clock.now() + timedelta(**later)
-    found = rows.stores.candidates.oldest(moment, moment, NO_LIMIT, frozenset())
+    found = rows.stores.sweep_index.oldest(moment, moment, NO_LIMIT, frozenset())
     return [one for one in found if "#D#" in one.key.pk]
 
 
@@ -200,7 +200,7 @@ def test_a_begun_version_is_a_document_in_progress_counted_listed_and_watched(
 ) -> None:
     begun = begin(rows, collection)
     assert rows.stores.documents.rows(ACME, [begun.head.document_id]) == [(begun.head, begun.info)]
-    assert begun.source.work["one"].document_id == begun.head.document_id
+    assert begun.source.in_progress["one"].document_id == begun.head.document_id
     assert (begun.source.revision, begun.source.next_number) == (1, 2)
     assert counts(rows, collection) == Counts(working=1, rows=1)
     assert list(rows.stores.documents.listed(ACME, collection.id)) == [begun.head.document_id]
@@ -217,7 +217,7 @@ def test_of_two_begins_of_a_source_as_one_read_it_the_second_writes_nothing(
     before = rows.rows()
     head, info = new_head(rows, collection, "a.md", 1, "two")
     with pytest.raises(ConditionFailed):
-        rows.stores.transitions.begin_keyed(head, info, read, next_version(read, "two", head.document_id))
+        rows.stores.transitions.begin_keyed(head, info, read, with_new_version(read, "two", head.document_id))
     nothing_is_written(rows, before)
 
 
@@ -225,14 +225,14 @@ def test_unkeyed_content_is_held_by_one_document_and_taken_over_from_the_one_tha
     rows: World, collection: Collection
 ) -> None:
     first, info = new_head(rows, collection, None, 0, "one")
-    rows.stores.transitions.begin_unkeyed(first, info, holder=None)
+    rows.stores.transitions.begin_unkeyed(first, info, holder_as_read=None)
     assert rows.stores.documents.content_holder_of(first) == first.document_id
     second, info = new_head(rows, collection, None, 0, "one")
     before = rows.rows()
     with pytest.raises(ConditionFailed):
-        rows.stores.transitions.begin_unkeyed(second, info, holder=None)
+        rows.stores.transitions.begin_unkeyed(second, info, holder_as_read=None)
     nothing_is_written(rows, before)
-    rows.stores.transitions.begin_unkeyed(second, info, holder=first.document_id)
+    rows.stores.transitions.begin_unkeyed(second, info, holder_as_read=first.document_id)
     assert rows.stores.documents.content_holder_of(second) == second.document_id
 
 
@@ -243,7 +243,7 @@ def test_nothing_begins_and_nothing_turns_ready_behind_a_closed_gate(rows: World
     with pytest.raises(ConditionFailed):
         begin(rows, collection, "b.md")
     with pytest.raises(ConditionFailed):
-        rows.stores.transitions.swap(begun.head, chunk_count=1, info=None, read=begun.source)
+        rows.stores.transitions.swap(begun.head, chunk_count=1, info=None, source_as_read=begun.source)
     nothing_is_written(rows, before)
 
 
@@ -279,10 +279,10 @@ def test_a_stalled_document_is_claimed_and_the_old_attempt_leaves_a_mark(rows: W
     head = head_of(rows, begun)
     assert (head.attempt, head.writer, head.heartbeat) == (2, "writer-2", rows.clock.now())
     assert claimed.attempt == 2
-    mark = rows.stores.documents.mark(table.gone(ACME, head.document_id, 1))
+    mark = rows.stores.documents.late_writer_mark(table.late_writer_mark(ACME, head.document_id, 1))
     assert mark is not None
     assert mark.reserved == {"1": 7}
-    assert rows.stores.documents.gone(ACME, head.document_id)
+    assert rows.stores.documents.has_late_writer_mark(ACME, head.document_id)
 
 
 def test_a_living_document_or_one_that_has_reserved_more_since_is_not_claimed(
@@ -304,12 +304,12 @@ def test_a_living_document_or_one_that_has_reserved_more_since_is_not_claimed(
 def test_a_swap_makes_the_version_current_and_counts_it(rows: World, collection: Collection) -> None:
     begun = begin(rows, collection)
     learnt = begun.info.model_copy(update={"title": "A title", "attributes": {"year": 2026}})
-    rows.stores.transitions.swap(begun.head, chunk_count=3, info=learnt, read=begun.source)
+    rows.stores.transitions.swap(begun.head, chunk_count=3, info=learnt, source_as_read=begun.source)
     [(head, info)] = rows.stores.documents.rows(ACME, [begun.head.document_id])
     assert (head.state, head.chunk_count, info) == (DocumentState.READY, 3, learnt)
     source = source_of(rows, collection)
     assert source.current is not None
-    assert (source.current.document_id, source.current_number, source.work) == (head.document_id, 1, {})
+    assert (source.current.document_id, source.current_number, source.in_progress) == (head.document_id, 1, {})
     assert counts(rows, collection) == Counts(documents=1, chunks=3, rows=1)
     assert candidates(rows, days=1) == []
 
@@ -333,7 +333,9 @@ def test_a_swap_under_another_attempt_or_number_writes_nothing(
     begun = begin(rows, collection)
     before = rows.rows()
     with pytest.raises(ConditionFailed):
-        rows.stores.transitions.swap(begun.head.model_copy(update=change), chunk_count=1, info=None, read=begun.source)
+        rows.stores.transitions.swap(
+            begun.head.model_copy(update=change), chunk_count=1, info=None, source_as_read=begun.source
+        )
     nothing_is_written(rows, before)
 
 
@@ -344,7 +346,7 @@ def test_a_swap_of_a_source_that_has_changed_since_it_was_read_writes_nothing(
     make_ready(rows, collection, content="two")
     before = rows.rows()
     with pytest.raises(ConditionFailed):
-        rows.stores.transitions.swap(first.head, chunk_count=1, info=None, read=first.source)
+        rows.stores.transitions.swap(first.head, chunk_count=1, info=None, source_as_read=first.source)
     nothing_is_written(rows, before)
 
 
@@ -353,10 +355,10 @@ def test_a_failed_document_says_why_leaves_its_sources_work_and_is_due_after_a_w
 ) -> None:
     begun = begin(rows, collection)
     released = rows.stores.transitions.release(begun.head, begun.source, None)
-    rows.stores.transitions.fail(begun.head, FAILURE, cutoff=None, settled=released)
+    rows.stores.transitions.fail(begun.head, FAILURE, cutoff=None, released=released)
     head = head_of(rows, begun)
     assert (head.state, head.error) == (DocumentState.FAILED, FAILURE)
-    assert source_of(rows, collection).work == {}
+    assert source_of(rows, collection).in_progress == {}
     assert counts(rows, collection) == Counts(rows=1)
     life = timedelta(seconds=rows.engine.settings.writer_life_s)
     assert candidates(rows) == []
@@ -368,7 +370,7 @@ def test_a_document_with_a_heartbeat_since_the_cutoff_is_not_failed(rows: World,
     before = rows.rows()
     cutoff = rows.clock.now() - timedelta(seconds=1)
     with pytest.raises(ConditionFailed):
-        rows.stores.transitions.fail(begun.head, FAILURE, cutoff=cutoff, settled=[])
+        rows.stores.transitions.fail(begun.head, FAILURE, cutoff=cutoff, released=[])
     nothing_is_written(rows, before)
 
 
@@ -392,7 +394,7 @@ def test_a_document_takes_a_new_number_with_its_source(rows: World, collection: 
 
 def test_a_removed_source_serves_nothing_and_its_row_goes_by_itself_later(rows: World, collection: Collection) -> None:
     ready = make_ready(rows, collection)
-    empty = ready.source.model_copy(update={"current": None, "current_number": 2, "next_number": 3, "work": {}})
+    empty = ready.source.model_copy(update={"current": None, "current_number": 2, "next_number": 3, "in_progress": {}})
     rows.stores.transitions.remove_source(ACME, ready.source, empty)
     assert head_of(rows, ready).state == DocumentState.SUPERSEDED
     assert source_of(rows, collection).current is None
@@ -420,12 +422,12 @@ def test_a_removed_document_leaves_nothing_but_a_mark_that_names_what_it_may_hav
     assert rows.stores.documents.rows(ACME, [head.document_id]) == []
     assert rows.stores.documents.versions(ACME, collection.id, source_id("a.md")) == []
     assert counts(rows, collection) == Counts()
-    key = table.gone(ACME, head.document_id)
-    mark = rows.stores.documents.mark(key)
+    key = table.late_writer_mark(ACME, head.document_id)
+    mark = rows.stores.documents.late_writer_mark(key)
     assert mark is not None
     assert mark.chunk_ids() == [ChunkId.of(head.document_id, 1, index) for index in range(4)]
-    rows.stores.documents.remove_mark(key)
-    assert not rows.stores.documents.gone(ACME, head.document_id)
+    rows.stores.documents.remove_late_writer_mark(key)
+    assert not rows.stores.documents.has_late_writer_mark(ACME, head.document_id)
 
 
 def test_a_document_that_has_changed_since_it_was_read_is_not_removed(rows: World, collection: Collection) -> None:
@@ -450,35 +452,35 @@ def test_candidates_come_oldest_first_from_every_shard_and_tenant_up_to_a_limit(
     keys = [table.head(ACME, head.document_id) for head in begun]
     assert [one.key for one in candidates(rows)] == keys
     now = rows.clock.now()
-    found = rows.stores.candidates.oldest(now, now, 5, frozenset(keys[:2]))
+    found = rows.stores.sweep_index.oldest(now, now, 5, frozenset(keys[:2]))
     assert [one.key for one in found] == keys[2:7]
     early = begun[3].heartbeat
-    assert [one.key for one in rows.stores.candidates.oldest(early, early, NO_LIMIT, frozenset())][-1] == keys[3]
+    assert [one.key for one in rows.stores.sweep_index.oldest(early, early, NO_LIMIT, frozenset())][-1] == keys[3]
 
 
 def test_a_postponed_candidate_is_due_later_unless_it_has_changed_since(rows: World, collection: Collection) -> None:
     begun = begin(rows, collection)
     [candidate] = candidates(rows, minutes=5)
     later = rows.clock.now() + timedelta(hours=1)
-    rows.stores.candidates.postpone(candidate, later)
+    rows.stores.sweep_index.postpone(candidate, later)
     assert candidates(rows, minutes=59) == []
     [postponed] = candidates(rows, hours=1)
     assert postponed.due == table.due_at(later)
     rows.stores.transitions.heartbeat(begun.head)
     before = rows.rows()
-    rows.stores.candidates.postpone(postponed, later + timedelta(hours=1))
+    rows.stores.sweep_index.postpone(postponed, later + timedelta(hours=1))
     nothing_is_written(rows, before)
 
 
 def test_a_candidate_leaves_the_index_once_it_is_due_for_good(rows: World, collection: Collection) -> None:
     begun = begin(rows, collection)
-    rows.stores.transitions.fail(begun.head, FAILURE, cutoff=None, settled=[])
+    rows.stores.transitions.fail(begun.head, FAILURE, cutoff=None, released=[])
     [early] = candidates(rows, days=1)
-    assert not rows.stores.candidates.remove(early, rows.clock.now())
+    assert not rows.stores.sweep_index.remove(early, rows.clock.now())
     rows.clock.advance(rows.engine.settings.writer_life_s)
-    assert rows.stores.candidates.remove(early, rows.clock.now())
+    assert rows.stores.sweep_index.remove(early, rows.clock.now())
     assert candidates(rows, days=1) == []
-    assert not rows.stores.candidates.remove(early, rows.clock.now()), "it has left already"
+    assert not rows.stores.sweep_index.remove(early, rows.clock.now()), "it has left already"
 
 
 # -- collections -----------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from urllib.parse import quote_plus
 import pytest
 from moto import mock_aws
 
-from core.ingest.finish import FinishQueue
+from core.ingest.finish import SqsFinishQueue
 from core.model.document import Document, DocumentState
 from core.model.errors import NotYetSearchable, Unavailable
 from core.model.ids import CollectionId, UploadId
@@ -92,7 +92,7 @@ class Objects:
         return {document.source_key: document for document in self.documents() if document.state == DocumentState.READY}
 
     def texts(self) -> list[str]:
-        chunks = self.world.engine.documents.list_chunks(ACME, PageRequest(limit=100), collection_id=self.collection)
+        chunks = self.world.engine.chunks.list(ACME, PageRequest(limit=100), collection_id=self.collection)
         return sorted(chunk.text for chunk in chunks.items)
 
 
@@ -397,7 +397,7 @@ def slow(objects: Objects, monkeypatch: pytest.MonkeyPatch) -> tuple["SQSClient"
     """A queue that takes documents to be finished; what a write holds is not searchable within its call."""
     sqs = sqs_client()
     url = sqs.create_queue(QueueName="events")["QueueUrl"]
-    objects.world.rebuild(finish_queue=FinishQueue(sqs, url))
+    objects.world.rebuild(finish_queue=SqsFinishQueue(sqs, url))
     write = objects.world.vectors.write
 
     def write_slowly(*arguments: Any) -> None:

@@ -2,10 +2,10 @@
 
 from core.catalog.documents import DocumentService
 from core.metadata import table
-from core.metadata.candidates import Candidates
 from core.metadata.collections import Collections
 from core.metadata.jobs import Jobs
 from core.metadata.paging import PageTokens
+from core.metadata.sweep_index import SweepIndex
 from tests.proofs.edits import clause, never, parameter, skip, without
 from tests.proofs.mutation import Mutant
 from tests.proofs.probes import cut, isolated, race, script
@@ -14,8 +14,8 @@ MUTANTS = (
     # -- the sweep's index -----------------------------------------------------------------------------
     Mutant(
         "a failed document is cleaned for good although it was listed before it was due",
-        never(Candidates.remove, "due"),
-        without(Candidates._leave, "condition"),
+        never(SweepIndex.remove, "due"),
+        without(SweepIndex._remove, "condition"),
         probes=[script("a sweep cleans")],
     ),
     # -- collections -----------------------------------------------------------------------------------
@@ -66,7 +66,7 @@ MUTANTS = (
         parameter(table.head, "tenant", "'all'"),
         parameter(table.info, "tenant", "'all'"),
         parameter(table.chunk, "tenant", "'all'"),
-        never(DocumentService._rows, "collection state"),
+        never(DocumentService.rows, "is_active"),
         probes=[isolated],
     ),
 )

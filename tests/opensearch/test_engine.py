@@ -41,9 +41,9 @@ class TestSettings:
             pass
         with mock_aws():
             engine = build_engine(settings(url))
-            assert engine.components().tenant_filter is TenantFilter.UNVERIFIED
-            assert engine.components().vector_store.name == "opensearch"
-            assert engine.health().stores["vectors"] == "failing"
+            assert engine.status.components().tenant_filter is TenantFilter.UNVERIFIED
+            assert engine.status.components().vector_store.name == "opensearch"
+            assert engine.status.health().stores["vectors"] == "failing"
             engine.stop()
 
     def test_a_store_that_refuses_the_credentials_does(self) -> None:
@@ -70,9 +70,9 @@ class TestEngine:
     def test_the_settings_make_a_store_whose_tenant_filter_is_verified(self, opensearch: str, prefix: str) -> None:
         with mock_aws():
             engine = build_engine(settings(opensearch, opensearch_index=prefix))
-            assert engine.components().tenant_filter is TenantFilter.VERIFIED
-            assert engine.components().vector_store.type == "faiss, exact"
-            assert engine.health().stores["vectors"] == "ok"
+            assert engine.status.components().tenant_filter is TenantFilter.VERIFIED
+            assert engine.status.components().vector_store.type == "faiss, exact"
+            assert engine.status.health().stores["vectors"] == "ok"
             engine.stop()
 
     def test_what_is_ingested_is_found_at_once_by_its_tenant_alone_until_it_is_deleted(self, world: World) -> None:

@@ -13,7 +13,7 @@ import pytest
 import urllib3
 from moto import mock_aws
 
-from core.ingest.finish import Message
+from core.ingest.finish import FinishMessage
 from core.model.collection import Collection
 from core.model.document import DocumentState
 from core.model.errors import Unavailable
@@ -132,7 +132,7 @@ def a_world(proxy: Proxy, prefix: str) -> Iterator[World]:
 @pytest.fixture(autouse=True)
 def parts_of_two_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every two chunks are a bulk request."""
-    monkeypatch.setattr("core.ingest.attempt.WRITE_AT_ONCE", 2)
+    monkeypatch.setattr("core.ingest.stages.WRITE_AT_ONCE", 2)
 
 
 def found(world: World, collection: Collection, text: str) -> list[str]:
@@ -144,7 +144,7 @@ def found(world: World, collection: Collection, text: str) -> list[str]:
 
 def texts(world: World, collection: Collection) -> list[str]:
     """The chunks of ready documents."""
-    chunks = world.engine.documents.list_chunks(ACME, PageRequest(limit=100), collection_id=collection.id)
+    chunks = world.engine.chunks.list(ACME, PageRequest(limit=100), collection_id=collection.id)
     return sorted(chunk.text for chunk in chunks.items)
 
 
@@ -234,10 +234,10 @@ class Queue:
     """What was sent."""
 
     def __init__(self) -> None:
-        self.sent: list[Message] = []
+        self.sent: list[FinishMessage] = []
 
     def send(self, tenant: Tenant, document_id: DocumentId, attempt: int) -> None:
-        self.sent.append(Message(tenant, document_id, attempt))
+        self.sent.append(FinishMessage(tenant, document_id, attempt))
 
 
 @pytest.fixture

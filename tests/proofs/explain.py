@@ -122,7 +122,7 @@ class Library:
         for collection in self.collections[tenant]:
             page = PageRequest(limit=100)
             while True:
-                found = self.world.engine.documents.list_chunks(tenant, page, collection_id=collection.id)
+                found = self.world.engine.chunks.list(tenant, page, collection_id=collection.id)
                 yield from (chunk.id for chunk in found.items)
                 if found.next_page_token is None:
                     break

@@ -262,7 +262,7 @@ def _story(world: Neighbours, documents: int, tell: Callable[[str], None]) -> It
 def _promised(world: Neighbours) -> Tally:
     """Whether the store says that its answers are exact, and whether there are any."""
     tally = Tally()
-    kind = world.engine.components().vector_store.type or ""
+    kind = world.engine.status.components().vector_store.type or ""
     if "approximate" in kind:
         tally.add(kind, [Problem("approximate", "its answers can change with what others have")])
     empty = sum(not answer or '"hits":[]' in answer for answer in world.answers)

@@ -346,13 +346,13 @@ def engine_reads(door: Door, things: Things, chance: Random) -> Answer:
     token = _page(things, chance, "collections").get("page_token")
     calls: list[Callable[[], Any]] = [
         lambda: engine.documents.get(tenant, DocumentId(things.document)),
-        lambda: engine.documents.get_chunk(tenant, ChunkId(things.chunk)),
-        lambda: engine.documents.lineage(tenant, ChunkId(things.chunk)),
+        lambda: engine.chunks.get(tenant, ChunkId(things.chunk)),
+        lambda: engine.chunks.lineage(tenant, ChunkId(things.chunk)),
         lambda: engine.assemble_refs(tenant, [ChunkRef(chunk_id=ChunkId(things.chunk))]),
         lambda: engine.collections.get_by_name(tenant, things.name),
         lambda: engine.uploads.get(tenant, UploadId(things.upload)),
         lambda: engine.documents.count(tenant, CollectionId(things.collection)),
-        lambda: engine.documents.count_chunks(tenant, document_id=DocumentId(things.document)),
+        lambda: engine.chunks.count(tenant, document_id=DocumentId(things.document)),
         lambda: engine.retrieve(tenant, RetrieveQuery(**question)),
         lambda: engine.collections.list(tenant, PageRequest(limit=2, token=token)),
     ]

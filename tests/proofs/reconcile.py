@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
-import core.recovery.pieces
+import core.recovery.ready_chunks
 import core.recovery.reconcile
 from core.metadata import table
 from core.metadata.jobs import Job, JobKind
@@ -368,7 +368,7 @@ def try_large(options: Options, chunks: int, tell: Callable[[str], None]) -> Lar
 def short_steps() -> Iterator[None]:
     """A worker's step is a few documents, so that a small collection takes many."""
     sizes = ((core.recovery.reconcile, "CHUNKS_AT_ONCE"), (core.recovery.reconcile, "DOCUMENTS_AT_ONCE"))
-    places = (*sizes, (core.recovery.pieces, "DOCUMENTS_AT_ONCE"))
+    places = (*sizes, (core.recovery.ready_chunks, "DOCUMENTS_AT_ONCE"))
     before = [getattr(module, name) for module, name in places]
     try:
         for module, name in places:

@@ -198,8 +198,8 @@ def _tokens(engine: Engine, tenant: Tenant, things: Things) -> dict[str, str]:
         engine.collections.list(tenant, page),
         engine.documents.list(tenant, page, collection_id=collection),
         engine.documents.list(tenant, page),
-        engine.documents.list_chunks(tenant, page, collection_id=collection),
-        engine.documents.list_chunks(tenant, page, document_id=document),
+        engine.chunks.list(tenant, page, collection_id=collection),
+        engine.chunks.list(tenant, page, document_id=document),
     )
     return {name: str(one.next_page_token) for name, one in zip(LISTINGS, listed, strict=True)}
 
@@ -248,7 +248,7 @@ def album(engine: Engine, resident: Resident) -> list[Callable[[], BaseModel | N
     return [
         lambda: engine.collections.get(tenant, collection),
         lambda: engine.documents.list(tenant, page, collection_id=collection),
-        lambda: engine.documents.list_chunks(tenant, page, collection_id=collection),
+        lambda: engine.chunks.list(tenant, page, collection_id=collection),
         lambda: engine.retrieve(tenant, question),
         lambda: engine.uploads.get(tenant, UploadId(things.upload)),
     ]

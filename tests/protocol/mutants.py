@@ -1,9 +1,11 @@
 """Mutants of the protocol: its transitions, its decisions, and what is served."""
 
-from core.ingest.decide import decide, removal_number
-from core.ingest.owner import Owner
-from core.metadata.transitions import Transitions
-from core.retrieval.visibility import is_current, is_ready
+from core.ingest.hold import DocumentHold
+from core.protocol import transitions
+from core.protocol.decide import decide, removal_number
+from core.protocol.served import is_ready_under, source_serves
+from core.protocol.transitions import Transitions
+from core.protocol.writes import Writes
 from tests.proofs.edits import always, becomes, clause, never, parameter, skip, value, without
 from tests.proofs.mutation import Mutant
 from tests.proofs.probes import LATE, cut, late, race, script
@@ -19,7 +21,7 @@ MUTANTS = (
         "neither a heartbeat nor the swap compares the attempt, nor is it read before the swap",
         clause(Transitions.swap, "attempt"),
         clause(Transitions.heartbeat, "attempt"),
-        never(Owner._swap, "attempt"),
+        never(DocumentHold._swap, "attempt"),
         probes=[LATE],
     ),
     Mutant(
@@ -34,12 +36,12 @@ MUTANTS = (
     ),
     Mutant(
         "a source serves whatever attempt wrote its current document",
-        always(is_current, "attempt"),
+        always(source_serves, "attempt"),
         probes=[LATE],
     ),
     Mutant(
         "a ready document is served whatever attempt wrote it",
-        always(is_ready, "attempt"),
+        always(is_ready_under, "attempt"),
         probes=[LATE],
     ),
     # -- reserved --------------------------------------------------------------------------------------
@@ -62,17 +64,17 @@ MUTANTS = (
     # -- revision --------------------------------------------------------------------------------------
     Mutant(
         "a source is written whether it is as it was read or not",
-        without(Transitions._put_source, "condition"),
+        without(Writes.source, "condition"),
         probes=[race("served: ingest")],
     ),
     Mutant(
         "a source is written over without a look at its revision",
-        clause(Transitions._put_source, "revision"),
+        clause(Writes.source, "revision"),
         probes=[race("served: ingest")],
     ),
     Mutant(
         "a content row is written whoever holds it",
-        without(Transitions.begin_unkeyed, "condition"),
+        without(Writes.content_holder, "condition"),
         probes=[race("unkeyed")],
     ),
     # -- number ----------------------------------------------------------------------------------------
@@ -91,15 +93,15 @@ MUTANTS = (
         never(removal_number, "number < version"),
         probes=[race("versions")],
     ),
-    # -- work ------------------------------------------------------------------------------------------
+    # -- versions in progress --------------------------------------------------------------------------
     Mutant(
-        "a swap leaves the version in its source's work",
-        without(Transitions.swap, "work"),
+        "a swap leaves the version among its source's versions in progress",
+        without(transitions._serving, "in_progress"),
         probes=[cut("replace", 0.1)],
     ),
     Mutant(
-        "a document that ends stays in its source's work",
-        always(Transitions.release, "work"),
+        "a document that ends stays among its source's versions in progress",
+        always(Transitions.release, "in_progress"),
         probes=[cut("fails", 0.3)],
     ),
     Mutant(
@@ -110,32 +112,32 @@ MUTANTS = (
     # -- late-writer marks -----------------------------------------------------------------------------
     Mutant(
         "a failed document is cleaned again at once, not after the writer's life",
-        becomes(Transitions.fail, "writer_life +", "_1"),
+        becomes(Transitions.fail, "end_of_life()", "_1"),
         probes=[cut("first ingest"), LATE],
     ),
     Mutant(
         "a late-writer mark is due at once, not after the writer's life",
-        becomes(Transitions._put_gone, "writer_life +", "_1"),
+        becomes(Writes.late_writer_mark, "end_of_life()", "_1"),
         probes=[late("first ingest")],
     ),
     Mutant(
         "a claim leaves no late-writer mark",
-        skip(Transitions.claim, "put_gone()"),
+        skip(Transitions.claim, "late_writer_mark()"),
         probes=[LATE],
     ),
     Mutant(
         "a removal leaves no late-writer mark",
-        skip(Transitions.remove, "put_gone()"),
+        skip(Transitions.remove, "late_writer_mark()"),
         probes=[LATE],
     ),
     # -- gates and counters ----------------------------------------------------------------------------
     Mutant(
         "a document begins and turns ready behind a closed gate",
-        clause(Transitions._gate, "opened"),
+        clause(Writes.count, "opened"),
         probes=[race("delete collection")],
     ),
     Mutant(
-        "a swap leaves its document in the count of work",
+        "a swap leaves its document in the count of documents in progress",
         without(Transitions.swap, "working", of="documents"),
         probes=[cut("first ingest", 0.02)],
     ),
@@ -145,7 +147,7 @@ MUTANTS = (
         probes=[cut("replace", 0.02)],
     ),
     Mutant(
-        "a removal leaves its document in the count of work",
+        "a removal leaves its document in the count of documents in progress",
         without(Transitions.remove, "working"),
         probes=[cut("delete document", 0.02)],
     ),

@@ -1,10 +1,12 @@
 """Mutants of retrieval: what a search shows, how hits are ranked, why there are few, and what a context cites."""
 
+from core.protocol.served import ServedVersions
 from core.retrieval import assemble, blocks, reasons
 from core.retrieval.blocks import Block
-from core.retrieval.budget import Budget
+from core.retrieval.budget import TokenBudget
 from core.retrieval.ranking import _Ranker
-from core.retrieval.search import Search, _State
+from core.retrieval.reasons import Reasons
+from core.retrieval.search import _Search
 from tests.proofs.edits import always, becomes, condition, instead, never, value, without
 from tests.proofs.mutation import Mutant
 from tests.proofs.probes import cited, cut, explained, foreign, race, reasoned, script
@@ -13,64 +15,64 @@ MUTANTS = (
     # -- what is served --------------------------------------------------------------------------------
     Mutant(
         "a match is shown whatever its source serves",
-        never(_State.hides, "is_current"),
+        never(ServedVersions.hides, "source_serves"),
         probes=[cut("replace", 0.1)],
     ),
     Mutant(
         "a match without a source is shown whether its document is ready or not",
-        never(_State.hides, "is_ready"),
+        never(ServedVersions.hides, "is_ready_under"),
         probes=[cut("unkeyed", 0.2)],
     ),
     Mutant(
         "a match of a removed document is shown as an orphan",
-        never(_State.hides, "marked"),
+        never(ServedVersions.hides, "removed"),
         probes=[race("unkeyed, served: delete document | retrieve 1")],
     ),
     Mutant(
         "the tenant of a match is not checked",
-        never(Search._matches, "tenant"),
+        never(_Search._matches, "tenant"),
         probes=[foreign],
     ),
     # -- rounds of a search ----------------------------------------------------------------------------
     Mutant(
         "a search has one round",
-        becomes(Search.run, "MAX_SEARCHES", "1"),
+        becomes(_Search.run, "MAX_ROUNDS", "1"),
         probes=[race("retrieve 1")],
     ),
     Mutant(
         "no further round follows when matches were hidden",
-        never(Search._incomplete, "hidden ~serving"),
+        never(_Search._is_incomplete, "hidden ~serving"),
         probes=[race("retrieve 1")],
     ),
     Mutant(
         "no further round follows when what was left out is served by now",
-        never(Search._incomplete, "serving"),
+        never(_Search._is_incomplete, "serving"),
         probes=[race("retrieve 10", 200)],
     ),
     Mutant(
         "a further round searches among the hidden generations too",
-        without(Search._matches, "exclude_generations"),
+        without(_Search._matches, "exclude_generations"),
         probes=[script("beneath")],
     ),
     Mutant(
         "matches whose rows were purged between two reads are not looked at again",
-        never(Search._read_back, "hides"),
+        never(_Search._read_rows, "hides"),
         probes=[race("unkeyed, served: delete document | retrieve 1")],
     ),
     Mutant(
         "orphans of a collection that is being deleted are shown",
-        always(Search._orphans, "active"),
+        always(_Search._orphans, "active"),
         probes=[race("unkeyed, served: delete collection | retrieve 1", 1000)],
     ),
     # -- ranking ---------------------------------------------------------------------------------------
     Mutant(
         "matches by terms have the weight of those by vector",
-        becomes(_Ranker._found, "weights bm25", "weights.vector"),
+        becomes(_Ranker._first_stage, "weights bm25", "weights.vector"),
         probes=[explained],
     ),
     Mutant(
         "a match below min_score takes part in marginal relevance",
-        always(_Ranker._differing, "score"),
+        always(_Ranker._by_mmr, "score"),
         probes=[explained],
     ),
     Mutant(
@@ -80,28 +82,28 @@ MUTANTS = (
     ),
     Mutant(
         "a reranker's order is never fused with the first",
-        always(_Ranker._judged, "fuse"),
+        always(_Ranker._rerank, "fuse"),
         probes=[explained],
     ),
     Mutant(
         "after a fallback, min_score cuts scores that it was not meant for",
-        becomes(_Ranker.order, "finder None", "(_1, least)"),
+        becomes(_Ranker.rank, "finder None", "(_1, min_score)"),
         probes=[explained, reasoned("a reranker that fails")],
     ),
     Mutant(
         "after a fallback, min_score is named as the reason for few hits",
-        becomes(_Ranker.order, "finder None", "(_1, least)"),
+        becomes(_Ranker.rank, "finder None", "(_1, min_score)"),
         probes=[reasoned("a reranker that fails")],
     ),
     Mutant(
         "what is not served has a rank",
-        never(_State.hides, "is_current"),
+        never(ServedVersions.hides, "source_serves"),
         probes=[explained],
     ),
     # -- reasons ---------------------------------------------------------------------------------------
     Mutant(
         "a search that gave up is named before what min_score cut",
-        becomes(reasons.reason_of, "score_reason search_reason", "_2 or _1 or _3"),
+        becomes(Reasons.reason, "score_reason search_reason", "_2 or _1 or _3"),
         probes=[reasoned("always replaced")],
     ),
     Mutant(
@@ -116,42 +118,42 @@ MUTANTS = (
     ),
     Mutant(
         "it is not seen that hits are few for want of words",
-        becomes(reasons._stock_reason, "signals hits >", "False"),
+        becomes(Reasons._stock_reason, "signals hits >", "False"),
         probes=[reasoned("without a word")],
     ),
     Mutant(
         "documents in progress are named before what the filter leaves out",
-        becomes(reasons._stock_reason, "filter_reason()", "None if any(each.working for each in counts) else _"),
+        becomes(Reasons._stock_reason, "filter_reason()", "None if any(each.working for each in counts) else _"),
         probes=[reasoned("filtered out")],
     ),
     Mutant(
         "it is not seen that the filter leaves out chunks that have the words",
-        never(reasons._stock_reason, "has_words_elsewhere"),
+        never(Reasons._stock_reason, "has_words_elsewhere"),
         probes=[reasoned("without a word")],
     ),
     Mutant(
         "the filter is always said to leave out chunks that have the words",
-        always(reasons._has_words_elsewhere, "search_text"),
+        always(Reasons._has_words_elsewhere, "sum()"),
         probes=[reasoned("without a word")],
     ),
     Mutant(
         "the filter is said to leave out what is not served",
-        becomes(reasons._filter_reason, "served hydrated -", "10**9"),
+        becomes(Reasons._filter_reason, "served hydrated -", "10**9"),
         probes=[reasoned("filter")],
     ),
     Mutant(
         "the filter is said to leave out what is lost",
-        becomes(reasons._filter_reason, "matching None - filter", "10**9"),
+        becomes(Reasons._filter_reason, "matching None - filter", "10**9"),
         probes=[reasoned("lost")],
     ),
     Mutant(
         "orphans are subtracted from the counters, which do not count them",
-        becomes(reasons._filter_reason, "sum() hydrated", "len(hits)"),
+        becomes(Reasons._filter_reason, "sum() hydrated", "len(hits)"),
         probes=[reasoned("stray")],
     ),
     Mutant(
         "an attribute value that no chunk has is not named",
-        never(reasons._filter_reason, "matching"),
+        never(Reasons._filter_reason, "matching"),
         probes=[reasoned("unknown")],
     ),
     # -- contexts --------------------------------------------------------------------------------------
@@ -198,7 +200,7 @@ MUTANTS = (
     ),
     Mutant(
         "a context is estimated, and not counted where it could fit",
-        always(Budget.fits, "abs"),
+        always(TokenBudget.fits, "abs"),
         probes=[cited],
     ),
     Mutant(

@@ -177,9 +177,9 @@ def _left(rows: Rows, now: str) -> Iterator[str]:
         if job.kind == JobKind.REINDEX and not job.finished:
             yield f"job {job.kind} has not finished"
     for place, source in rows.sources.items():
-        if source.work:
-            yield f"{place} has work {source.work}"
-        if (place in rows.expiring) != (source.current is None and not source.work):
+        if source.in_progress:
+            yield f"{place} has work {source.in_progress}"
+        if (place in rows.expiring) != (source.current is None and not source.in_progress):
             yield f"{place} expires: {place in rows.expiring}, serves {source.current}"
         if source_id(source.key) != place[1]:
             yield f"the source {source.key!r} lies in the place of another"
@@ -203,7 +203,7 @@ def check_books(world: World) -> None:
 def _ended_work(rows: Rows) -> Iterator[str]:
     """The work of active collections' sources on documents that have ended, unless a newer version is served."""
     for (collection_id, _), source in rows.sources.items():
-        for work in source.work.values() if rows.active(collection_id) else ():
+        for work in source.in_progress.values() if rows.active(collection_id) else ():
             head = rows.heads.get(work.document_id)
             if (head is None or not head.state.in_progress) and work.number >= source.current_number:
                 yield f"source {source.key!r} works on {work.document_id}, which has ended"

@@ -9,20 +9,16 @@ from typing import TYPE_CHECKING, Any
 from core.clock import Clock
 from core.embedding.types import Embedder
 from core.engine import Engine
+from core.ingest.finish import FinishQueue
 from core.loading.loaders import Loaders
-from core.metadata.candidates import Candidates
-from core.metadata.collections import Collections
-from core.metadata.documents import Documents
 from core.metadata.dynamo import Table, dynamodb_client
-from core.metadata.jobs import Jobs
-from core.metadata.transitions import Transitions
-from core.metadata.uploads import Uploads
+from core.metadata.store import MetadataStore
 from core.model.collection import Collection, NewCollection
 from core.model.ids import ChunkId, CollectionId
 from core.model.ingest import IngestInput, IngestResult
 from core.model.tenant import Tenant
 from core.observe import Extension, Metrics
-from core.parts import Finishing, Parts
+from core.protocol.transitions import Transitions
 from core.reranking.types import Reranker
 from core.settings import Settings
 from core.splitting.splitters import Splitters
@@ -62,19 +58,14 @@ class OneAtATime:
         return call
 
 
-class Stores:
-    """The rows of a table, read and written by the classes that the engine uses, for a test to look at and to damage.
+class Stores(MetadataStore):
+    """The rows of a table and the transitions on them, for a test to look at and to damage.
 
-    Every member is of a test's own: the engine holds others of the same classes on the same client.
+    Every member belongs to the test: the engine holds other objects of the same classes on the same client.
     """
 
     def __init__(self, client: Any, clock: Clock, settings: Settings) -> None:
-        self.table = Table(client, settings.table, clock)
-        self.collections = Collections(self.table)
-        self.documents = Documents(self.table)
-        self.candidates = Candidates(self.table)
-        self.jobs = Jobs(self.table)
-        self.uploads = Uploads(self.table)
+        super().__init__(Table(client, settings.table, clock))
         self.transitions = Transitions(self.table, clock, timedelta(seconds=settings.writer_life_s))
 
 
@@ -86,7 +77,7 @@ def make_engine(
     settings: Settings,
     *,
     reranker: Reranker | None = None,
-    finish_queue: Finishing | None = None,
+    finish_queue: FinishQueue | None = None,
     extensions: Sequence[Extension] = (),
     metrics: Metrics | None = None,
     s3: "S3Client | None" = None,
@@ -97,20 +88,20 @@ def make_engine(
     Args:
         embedders: the first is the default of a new collection.
     """
-    parts = Parts(
+    return Engine(
         settings=settings,
         clock=clock,
         table=Table(client, settings.table, clock),
         loaders=Loaders(),
         splitters=Splitters(),
-        embedders={embedder.space.model: embedder for embedder in embedders},
+        embedders=embedders,
         vectors=vectors,
         reranker=reranker,
-        finishing=finish_queue,
+        finish_queue=finish_queue,
         extensions=extensions,
         metrics=metrics,
+        s3=s3,
     )
-    return Engine(parts, s3)
 
 
 class World:

@@ -9,7 +9,7 @@ from typing import Any
 from boto3.dynamodb.types import TypeDeserializer
 
 from core.metadata.jobs import Job
-from core.metadata.rows import ChunkRow, CollectionRow, Gone, Head, Info, Row, Source
+from core.metadata.rows import ChunkRow, CollectionRow, Head, Info, LateWriterMark, Row, Source
 from core.model.collection import CollectionState
 from core.model.document import DocumentState
 from core.model.ids import ChunkId, CollectionId, DocumentId
@@ -40,7 +40,7 @@ class Rows:
     misplaced: list[str] = field(default_factory=list)
     sources: dict[tuple[CollectionId, str], Source] = field(default_factory=dict)
     contents: dict[tuple[CollectionId, str], DocumentId] = field(default_factory=dict)
-    marks: dict[str, Gone] = field(default_factory=dict)
+    marks: dict[str, LateWriterMark] = field(default_factory=dict)
     jobs: list[Job] = field(default_factory=list)
     due: dict[str, str] = field(default_factory=dict)
     expiring: set[tuple[CollectionId, str]] = field(default_factory=set)
@@ -70,7 +70,7 @@ class Rows:
 
     def accounted(self) -> set[ChunkId]:
         """Every chunk that a document or a late-writer mark says may have been written."""
-        rows: list[Head | Gone] = [*self.heads.values(), *self.marks.values()]
+        rows: list[Head | LateWriterMark] = [*self.heads.values(), *self.marks.values()]
         return {chunk_id for row in rows for chunk_id in row.chunk_ids()}
 
 
@@ -111,7 +111,7 @@ _MODELS: Mapping[str, type[Row]] = {
     "SOURCE": Source,
     "COL": CollectionRow,
     "JOB": Job,
-    "GONE": Gone,
+    "GONE": LateWriterMark,
 }
 
 

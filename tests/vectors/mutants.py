@@ -1,6 +1,6 @@
 """Mutants of the vector stores: the tenant of every record, and that a write is found once it is answered."""
 
-from core.retrieval.search import Search
+from core.retrieval.search import _Search
 from core.vectors import embedded
 from core.vectors.embedded import EmbeddedVectorStore
 from core.vectors.opensearch import query as queries
@@ -10,7 +10,7 @@ from tests.proofs.edits import becomes, condition, never, parameter, skip, value
 from tests.proofs.mutation import Mutant
 from tests.proofs.probes import beside, isolated, readied
 
-_UNCHECKED_MATCH = never(Search._matches, "tenant")
+_UNCHECKED_MATCH = never(_Search._matches, "tenant")
 
 MUTANTS = (
     # -- embedded --------------------------------------------------------------------------------------

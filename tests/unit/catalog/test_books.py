@@ -123,7 +123,7 @@ class Library(RuleBasedStateMachine):
             return
         document = found[number % len(found)]
         if document.state == DocumentState.READY:
-            chunks = self.world.engine.documents.list_chunks(tenant, ALL, document_id=document.id).items
+            chunks = self.world.engine.chunks.list(tenant, ALL, document_id=document.id).items
             content = " ".join(chunk.text for chunk in chunks)
             assert self.served[place].pop(document.source_key or f"#{content}") == content
         self.world.engine.documents.delete(tenant, document.id)
@@ -152,14 +152,14 @@ class Library(RuleBasedStateMachine):
     @invariant()
     def what_is_served_is_what_was_swapped_in_last(self) -> None:
         for (tenant, collection), served in zip(self.shelves, self.served, strict=True):
-            page = self.world.engine.documents.list_chunks(tenant, ALL, collection.id)
+            page = self.world.engine.chunks.list(tenant, ALL, collection.id)
             texts: dict[object, list[str]] = {}
             for chunk in page.items:
                 texts.setdefault(chunk.document_id, []).append(chunk.text)
             assert sorted(" ".join(parts) for parts in texts.values()) == sorted(served.values())
             stats = self.world.engine.collections.stats(tenant, collection.id)
             assert (stats.document_count, stats.chunk_count) == (len(texts), len(page.items))
-            assert self.world.engine.documents.count_chunks(tenant, collection.id) == len(page.items)
+            assert self.world.engine.chunks.count(tenant, collection.id) == len(page.items)
             question = RetrieveQuery(query="red green blue", collections=[collection.id], top_k=100)
             hits = self.world.engine.retrieve(tenant, question).hits
             assert {hit.chunk.id for hit in hits} == {chunk.id for chunk in page.items}

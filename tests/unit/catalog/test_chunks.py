@@ -26,7 +26,7 @@ def test_a_chunk_has_all_that_the_seeds_say(world: World) -> None:
         attributes={"year": 2020},
     )
     assert result.document_id is not None
-    chunks = world.engine.documents.list_chunks(ACME, ALL, document_id=result.document_id).items
+    chunks = world.engine.chunks.list(ACME, ALL, document_id=result.document_id).items
     assert len(chunks) == result.chunk_count > 1
     for index, chunk in enumerate(chunks):
         assert chunk.id == ChunkId.of(result.document_id, 1, index)
@@ -40,7 +40,7 @@ def test_a_chunk_has_all_that_the_seeds_say(world: World) -> None:
         assert (chunk.lineage.chunk_index, chunk.lineage.total_chunks) == (index, len(chunks))
         assert (chunk.lineage.splitter, chunk.lineage.chunker_chain) == ("markdown", ())
         assert chunk.id is not None
-        assert world.engine.documents.get_chunk(ACME, chunk.id) == chunk
+        assert world.engine.chunks.get(ACME, chunk.id) == chunk
     assert chunks[-1].context == "Guide > Setup"
 
 
@@ -49,16 +49,16 @@ def test_a_chunks_origin_is_the_source_or_else_the_key(world: World) -> None:
     world.ingest(collection, "one", source_key="a")
     world.ingest(collection, "two", source="https://example.org")
     world.ingest(collection, "three")
-    chunks = world.engine.documents.list_chunks(ACME, PageRequest(order=Order.OLDEST), collection.id).items
+    chunks = world.engine.chunks.list(ACME, PageRequest(order=Order.OLDEST), collection.id).items
     assert {chunk.text: chunk.origin for chunk in chunks} == {"one": "a", "two": "https://example.org", "three": None}
 
 
 def test_the_lineage_walks_up_to_the_document_and_its_source(world: World) -> None:
     collection = world.collection()
     result = world.ingest(collection, "one", source_key="a", title="One", source="https://example.org")
-    chunk = world.engine.documents.list_chunks(ACME, ALL, collection.id).items[0]
+    chunk = world.engine.chunks.list(ACME, ALL, collection.id).items[0]
     assert chunk.id is not None
-    chain = world.engine.documents.lineage(ACME, chunk.id)
+    chain = world.engine.chunks.lineage(ACME, chunk.id)
     assert chain.chunks == [chunk.id]
     assert (chain.document.id, chain.document.title) == (result.document_id, "One")
     assert (chain.document.source, chain.document.source_key) == ("https://example.org", "a")
@@ -66,18 +66,18 @@ def test_the_lineage_walks_up_to_the_document_and_its_source(world: World) -> No
 
 def test_a_listing_of_neither_a_collection_nor_a_document_is_refused(world: World) -> None:
     with pytest.raises(InvalidArgument):
-        world.engine.documents.list_chunks(ACME, ALL)
+        world.engine.chunks.list(ACME, ALL)
     with pytest.raises(InvalidArgument):
-        world.engine.documents.count_chunks(ACME)
+        world.engine.chunks.count(ACME)
 
 
 def test_a_document_of_another_collection_has_no_chunks_in_this_one(world: World) -> None:
     here, there = world.collection("here"), world.collection("there")
     result = world.ingest(here, "one")
-    page = world.engine.documents.list_chunks(ACME, ALL, there.id, result.document_id)
+    page = world.engine.chunks.list(ACME, ALL, there.id, result.document_id)
     assert page.items == []
-    assert world.engine.documents.count_chunks(ACME, there.id, result.document_id) == 0
-    assert world.engine.documents.count_chunks(ACME, here.id, result.document_id) == 1
+    assert world.engine.chunks.count(ACME, there.id, result.document_id) == 0
+    assert world.engine.chunks.count(ACME, here.id, result.document_id) == 1
 
 
 def test_another_tenants_chunk_looks_like_a_missing_one(world: World) -> None:
@@ -85,13 +85,13 @@ def test_another_tenants_chunk_looks_like_a_missing_one(world: World) -> None:
     theirs = world.ingest(collection, "one", tenant=GLOBEX).document_id
     assert theirs is not None
     for chunk_id in (ChunkId.of(theirs, 1, 0), ChunkId.of(DocumentId.new(1, 1), 1, 0)):
-        for call in (world.engine.documents.get_chunk, world.engine.documents.lineage):
+        for call in (world.engine.chunks.get, world.engine.chunks.lineage):
             with pytest.raises(ChunkNotFound, match=r"^No such chunk$"):
                 call(ACME, chunk_id)
     with pytest.raises(DocumentNotFound):
-        world.engine.documents.list_chunks(ACME, ALL, document_id=theirs)
+        world.engine.chunks.list(ACME, ALL, document_id=theirs)
     with pytest.raises(DocumentNotFound):
-        world.engine.documents.count_chunks(ACME, document_id=theirs)
+        world.engine.chunks.count(ACME, document_id=theirs)
 
 
 def test_chunks_of_what_is_not_served_are_not_found(world: World, recorder: Recorder) -> None:
@@ -101,11 +101,11 @@ def test_chunks_of_what_is_not_served_are_not_found(world: World, recorder: Reco
     alone = die(world, recorder, collection, "unkeyed")
     for document_id in (working, alone):
         with pytest.raises(ChunkNotFound):
-            world.engine.documents.get_chunk(ACME, ChunkId.of(document_id, 1, 0))
-        assert world.engine.documents.list_chunks(ACME, ALL, document_id=document_id).items == []
-        assert world.engine.documents.count_chunks(ACME, document_id=document_id) == 0
-    assert [one.text for one in world.engine.documents.list_chunks(ACME, ALL, collection.id).items] == ["current"]
-    assert world.engine.documents.count_chunks(ACME, collection.id) == 1
+            world.engine.chunks.get(ACME, ChunkId.of(document_id, 1, 0))
+        assert world.engine.chunks.list(ACME, ALL, document_id=document_id).items == []
+        assert world.engine.chunks.count(ACME, document_id=document_id) == 0
+    assert [one.text for one in world.engine.chunks.list(ACME, ALL, collection.id).items] == ["current"]
+    assert world.engine.chunks.count(ACME, collection.id) == 1
 
 
 def test_chunks_of_an_abandoned_attempt_and_beyond_the_last_index_are_not_found(
@@ -115,7 +115,7 @@ def test_chunks_of_an_abandoned_attempt_and_beyond_the_last_index_are_not_found(
     document_id = die(world, recorder, collection, "one", source_key="a")
     world.clock.advance(15 * 60)
     world.ingest(collection, "one", source_key="a")
-    assert world.engine.documents.get_chunk(ACME, ChunkId.of(document_id, 2, 0)).text == "one"
+    assert world.engine.chunks.get(ACME, ChunkId.of(document_id, 2, 0)).text == "one"
     for chunk_id in (
         ChunkId.of(document_id, 1, 0),
         ChunkId.of(document_id, 3, 0),
@@ -123,7 +123,7 @@ def test_chunks_of_an_abandoned_attempt_and_beyond_the_last_index_are_not_found(
         ChunkId.from_int(document_id.to_int()),
     ):
         with pytest.raises(ChunkNotFound):
-            world.engine.documents.get_chunk(ACME, chunk_id)
+            world.engine.chunks.get(ACME, chunk_id)
 
 
 def test_a_long_document_lists_in_its_order_over_all_partitions(world: World) -> None:
@@ -135,7 +135,7 @@ def test_a_long_document_lists_in_its_order_over_all_partitions(world: World) ->
     token = None
     while True:
         request = PageRequest(limit=100, token=token)
-        page = world.engine.documents.list_chunks(ACME, request, document_id=result.document_id)
+        page = world.engine.chunks.list(ACME, request, document_id=result.document_id)
         texts += [chunk.text for chunk in page.items]
         token = page.next_page_token
         if token is None:
@@ -159,8 +159,8 @@ def test_pages_cover_every_chunk_exactly_once_in_document_order(lengths: list[in
     token = None
     while True:
         request = PageRequest(limit=limit, order=order, token=token, total=True)
-        page = world.engine.documents.list_chunks(ACME, request, collection.id)
-        assert page.total == len(wanted) == world.engine.documents.count_chunks(ACME, collection.id)
+        page = world.engine.chunks.list(ACME, request, collection.id)
+        assert page.total == len(wanted) == world.engine.chunks.count(ACME, collection.id)
         seen += [chunk.text for chunk in page.items]
         token = page.next_page_token
         if token is None:
@@ -176,9 +176,9 @@ def test_a_page_goes_on_behind_a_document_that_was_replaced_meanwhile(world: Wor
         world.ingest(collection, f"d{number}a d{number}b", source_key=str(number))
         world.clock.advance(1)
     oldest = PageRequest(limit=3, order=Order.OLDEST)
-    first = world.engine.documents.list_chunks(ACME, oldest, collection.id)
+    first = world.engine.chunks.list(ACME, oldest, collection.id)
     assert [one.text for one in first.items] == ["d0a", "d0b", "d1a"]
     world.ingest(collection, "new", source_key="1")
     request = oldest.model_copy(update={"token": first.next_page_token, "limit": 10})
-    rest = world.engine.documents.list_chunks(ACME, request, collection.id)
+    rest = world.engine.chunks.list(ACME, request, collection.id)
     assert [one.text for one in rest.items] == ["d2a", "d2b", "new"]

@@ -71,7 +71,7 @@ def test_nothing_of_it_is_left_after_two_writers_lives(world: World, full: Colle
 
 def test_it_reads_as_not_found_to_everyone_as_soon_as_its_delete_has_begun(world: World, full: Collection) -> None:
     document = world.engine.documents.list(ACME, ALL, full.id, DocumentState.READY).items[0]
-    chunk = world.engine.documents.list_chunks(ACME, ALL, document_id=document.id).items[0]
+    chunk = world.engine.chunks.list(ACME, ALL, document_id=document.id).items[0]
     assert chunk.id is not None
     cut = world.engine.collections.delete(ACME, full.id, world.clock.monotonic())
     assert (cut.complete, cut.documents) == (False, [])
@@ -83,7 +83,7 @@ def test_it_reads_as_not_found_to_everyone_as_soon_as_its_delete_has_begun(world
         lambda: engine.collections.update(ACME, full.id, CollectionUpdate(name="x")),
         lambda: engine.documents.list(ACME, ALL, full.id),
         lambda: engine.documents.count(ACME, full.id),
-        lambda: engine.documents.list_chunks(ACME, ALL, full.id),
+        lambda: engine.chunks.list(ACME, ALL, full.id),
         lambda: engine.documents.delete_source(ACME, full.id, "a", world.deadline()),
         lambda: engine.retrieve(ACME, RetrieveQuery(query="one", collections=[full.id])),
         lambda: engine.compare(ACME, RetrieveQuery(query="one", collections=[full.id])),
@@ -95,13 +95,13 @@ def test_it_reads_as_not_found_to_everyone_as_soon_as_its_delete_has_begun(world
     calls = (
         lambda: engine.documents.get(ACME, document.id),
         lambda: engine.documents.delete(ACME, document.id),
-        lambda: engine.documents.list_chunks(ACME, ALL, document_id=document.id),
+        lambda: engine.chunks.list(ACME, ALL, document_id=document.id),
     )
     for call in calls:
         with pytest.raises(DocumentNotFound):
             call()
     chunk_id = chunk.id
-    for call in (lambda: engine.documents.get_chunk(ACME, chunk_id), lambda: engine.documents.lineage(ACME, chunk_id)):
+    for call in (lambda: engine.chunks.get(ACME, chunk_id), lambda: engine.chunks.lineage(ACME, chunk_id)):
         with pytest.raises(ChunkNotFound):
             call()
     with pytest.raises(StaleRanking):

@@ -92,10 +92,10 @@ def test_another_tenants_collection_has_no_listing(world: World, tenant: str) ->
     if tenant == GLOBEX:
         assert world.engine.documents.list(GLOBEX, ALL, collection.id).items == []
         return
-    for call in (world.engine.documents.list, world.engine.documents.list_chunks):
+    for call in (world.engine.documents.list, world.engine.chunks.list):
         with pytest.raises(CollectionNotFound):
             call(ACME, ALL, collection.id)
-    for count in (world.engine.documents.count, world.engine.documents.count_chunks):
+    for count in (world.engine.documents.count, world.engine.chunks.count):
         with pytest.raises(CollectionNotFound):
             count(ACME, collection.id)
 
@@ -162,7 +162,7 @@ def test_a_page_token_is_of_one_tenant_and_one_query(world: World, recorder: Rec
     with pytest.raises(InvalidArgument):
         world.engine.documents.list(ACME, PageRequest(limit=1, token=token, order=Order.OLDEST), here)
     with pytest.raises(InvalidArgument):
-        world.engine.documents.list_chunks(ACME, request, here)
+        world.engine.chunks.list(ACME, request, here)
     theirs = world.engine.collections.get_by_name(GLOBEX, "here")
     with pytest.raises(InvalidArgument):
         world.engine.documents.list(GLOBEX, request, theirs.id)

@@ -9,8 +9,9 @@ from core.model.collection import NewCollection
 from core.model.component import Component, Health, TenantFilter
 from core.model.errors import NotConfigured, Unavailable
 from core.model.query import RetrieveQuery, ScoreKind, Strategy
-from core.observe import HOOKS, Extensions
+from core.observe import HOOKS, Observer
 from core.settings import Settings
+from tests.support.clock import ManualClock
 from tests.support.engines import ACME, TABLE, World
 from tests.support.meddling import MeddlingVectors, RecordedMetrics, Recorder
 
@@ -26,7 +27,7 @@ def engine_without(world: World, part: str) -> Engine:
 
 
 def test_components_say_what_runs(world: World) -> None:
-    found = world.engine.components()
+    found = world.engine.status.components()
     assert found.loader.configured
     assert {"text/plain", "text/markdown", "text/html"} <= set(found.loader.content_types)
     assert found.chunker.configured
@@ -46,13 +47,13 @@ def test_components_say_what_runs(world: World) -> None:
 
 def test_the_tenant_filter_is_verified_only_when_it_is_known_to_work(world: World) -> None:
     world.collection()
-    assert world.engine.components().tenant_filter == TenantFilter.VERIFIED
-    assert engine_without(world, "vectors").components().tenant_filter == TenantFilter.UNVERIFIED
+    assert world.engine.status.components().tenant_filter == TenantFilter.VERIFIED
+    assert engine_without(world, "vectors").status.components().tenant_filter == TenantFilter.UNVERIFIED
 
 
 def test_a_stage_that_is_not_there_says_so(world: World) -> None:
-    assert engine_without(world, "embedder").components().embedder == Component(configured=False)
-    assert engine_without(world, "vectors").components().vector_store == Component(configured=False)
+    assert engine_without(world, "embedder").status.components().embedder == Component(configured=False)
+    assert engine_without(world, "vectors").status.components().vector_store == Component(configured=False)
 
 
 # -- missing parts ------------------------------------------------------------------------------------
@@ -103,9 +104,9 @@ def test_what_needs_no_vectors_works_without_them(world: World) -> None:
 
 
 def test_both_stores_are_asked(world: World, vectors: MeddlingVectors) -> None:
-    assert world.engine.health() == Health(status="ok", stores={"metadata": "ok", "vectors": "ok"})
+    assert world.engine.status.health() == Health(status="ok", stores={"metadata": "ok", "vectors": "ok"})
     vectors.failing = {"ping"}
-    assert world.engine.health() == Health(status="failing", stores={"metadata": "ok", "vectors": "failing"})
+    assert world.engine.status.health() == Health(status="failing", stores={"metadata": "ok", "vectors": "failing"})
 
 
 @pytest.mark.parametrize("error", [Unavailable("x"), ConnectionError("dynamodb.secret.example"), KeyError("x")])
@@ -116,13 +117,13 @@ def test_whatever_a_store_raises_health_answers_and_names_no_host(
         raise error
 
     world.dynamodb.get_item = fail
-    found = world.engine.health()
+    found = world.engine.status.health()
     assert found.stores == {"metadata": "failing", "vectors": "ok"}
     assert "secret" not in caplog.text + found.model_dump_json()
 
 
 def test_a_store_that_is_not_configured_is_not_asked(world: World) -> None:
-    assert engine_without(world, "vectors").health().stores == {"metadata": "ok"}
+    assert engine_without(world, "vectors").status.health().stores == {"metadata": "ok"}
 
 
 # -- what watches it ----------------------------------------------------------------------------------
@@ -153,7 +154,7 @@ class Listener(Named):
 
 
 def test_extensions_are_described_in_the_order_of_registration() -> None:
-    extensions = Extensions([Listener("one", []), Quiet("two"), Recorder()])
+    extensions = Observer(ManualClock(), [Listener("one", []), Quiet("two"), Recorder()])
     described = [(one.name, one.hooks) for one in extensions.describe()]
     assert described == [
         ("one", ["ingest_started", "retrieval_started"]),
@@ -171,7 +172,7 @@ def test_extensions_are_called_in_order_and_one_that_raises_stops_no_other(
         def retrieval_started(self, **_: object) -> None:
             raise RuntimeError("its own trouble")
 
-    extensions = Extensions([Listener("one", heard), Broken("two"), Listener("three", heard)])
+    extensions = Observer(ManualClock(), [Listener("one", heard), Broken("two"), Listener("three", heard)])
     extensions.fire("retrieval_started", tenant=ACME)
     assert heard == ["one", "three"]
     assert "Hook retrieval_started of extension two failed" in caplog.text

@@ -97,7 +97,7 @@ def test_inputs_with_one_key_run_in_input_order(world: World) -> None:
         assert isinstance(answer, IngestResult)
         before = answers[place - 3] if place >= 3 else None
         assert answer.replaced == ([before.document_id] if isinstance(before, IngestResult) else [])
-    texts = [chunk.text for chunk in world.engine.documents.list_chunks(ACME, ALL, collection_id=here).items]
+    texts = [chunk.text for chunk in world.engine.chunks.list(ACME, ALL, collection_id=here).items]
     assert sorted(texts) == ["content 27", "content 28", "content 29"]
     check_books(world)
 

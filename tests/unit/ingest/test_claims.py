@@ -49,7 +49,7 @@ def test_a_stalled_document_is_taken_over_under_its_id_with_a_higher_attempt(
     world.clock.advance(STALLED_S)
     result = world.ingest(collection, "words", **fields)
     assert (result.document_id, result.state, result.replaced) == (working, DocumentState.READY, [])
-    chunks = world.engine.documents.list_chunks(ACME, ALL, document_id=working).items
+    chunks = world.engine.chunks.list(ACME, ALL, document_id=working).items
     assert [chunk.id.attempt for chunk in chunks if chunk.id] == [2]
     check_books(world)
 
@@ -91,7 +91,7 @@ def test_the_old_attempt_cannot_write_any_more_and_its_data_is_gone(
         world.ingest(collection, "words", source_key="a")
     assert [one.state for one in answers] == [DocumentState.READY]
     assert raised.value.extras == {"document_id": answers[0].document_id}
-    chunks = world.engine.documents.list_chunks(ACME, ALL, collection_id=collection.id).items
+    chunks = world.engine.chunks.list(ACME, ALL, collection_id=collection.id).items
     assert [(chunk.text, chunk.id and chunk.id.attempt) for chunk in chunks] == [("words", 2)]
     assert world.vector_count() == 1
     assert recorder.of("ingest_failed") == [], "it did not fail: it was overtaken"
@@ -126,7 +126,7 @@ def test_what_a_dead_attempt_left_is_cleaned_after_its_life(world: World, record
     assert world.engine.recovery.sweep().cleaned == 1
     assert not any(kind.startswith("GONE#") for kind in row_kinds(world))
     assert world.vector_count() == 1
-    assert len(world.engine.documents.list_chunks(ACME, ALL, document_id=working).items) == 1
+    assert len(world.engine.chunks.list(ACME, ALL, document_id=working).items) == 1
     check_books(world)
 
 

@@ -124,7 +124,7 @@ def test_vectors_that_cannot_be_deleted_are_an_error_and_the_source_is_served_no
     vectors.failing = {"delete"}
     with pytest.raises(Unavailable):
         world.engine.documents.delete_source(ACME, collection.id, "a", world.deadline())
-    assert world.engine.documents.count_chunks(ACME, collection.id) == 0
+    assert world.engine.chunks.count(ACME, collection.id) == 0
     assert world.engine.collections.stats(ACME, collection.id).document_count == 0
     check_books(world)
     vectors.failing = set()
@@ -201,4 +201,4 @@ def test_a_dead_writers_late_vector_is_removed_after_its_life(world: World, vect
     world.clock.advance(LIFE_S)
     world.engine.recovery.drain(world.deadline())
     assert world.vector_count() == 0
-    assert table.gone(ACME, result.document_id).sk not in row_kinds(world)
+    assert table.late_writer_mark(ACME, result.document_id).sk not in row_kinds(world)

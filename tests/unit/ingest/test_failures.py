@@ -23,7 +23,7 @@ def failed(world: World) -> Document:
 
 
 def served(world: World, collection_id: object) -> list[str]:
-    chunks = world.engine.documents.list_chunks(ACME, ALL, collection_id=collection_id).items  # type: ignore[arg-type]
+    chunks = world.engine.chunks.list(ACME, ALL, collection_id=collection_id).items  # type: ignore[arg-type]
     return [chunk.text for chunk in chunks]
 
 

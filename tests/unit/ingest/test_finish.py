@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from core.ingest.finish import Message
+from core.ingest.finish import FinishMessage
 from core.model.collection import Collection, VectorSpace
 from core.model.document import Document, DocumentState
 from core.model.errors import DocumentNotFound, NotYetSearchable, Unavailable
@@ -56,13 +56,13 @@ class Queue:
     """What was sent, and what happens then."""
 
     def __init__(self) -> None:
-        self.sent: list[Message] = []
+        self.sent: list[FinishMessage] = []
         self.before: Callable[[], object] = lambda: None
         self.after: Callable[[], object] = lambda: None
 
     def send(self, tenant: Tenant, document_id: DocumentId, attempt: int) -> None:
         self.before()
-        self.sent.append(Message(tenant, document_id, attempt))
+        self.sent.append(FinishMessage(tenant, document_id, attempt))
         self.after()
 
 
@@ -85,7 +85,7 @@ def notes(world: World, queue: Queue) -> Collection:
     return world.collection()
 
 
-def finish(world: World, message: Message) -> bool:
+def finish(world: World, message: FinishMessage) -> bool:
     return world.engine.ingest.finish(*message, world.deadline())
 
 
@@ -144,7 +144,7 @@ class TestLeft:
     def test_a_store_that_is_slow_with_one_part_of_many_is_given_the_rest(
         self, world: World, notes: Collection, queue: Queue, vectors: SlowVectors, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("core.ingest.attempt.WRITE_AT_ONCE", 1)
+        monkeypatch.setattr("core.ingest.stages.WRITE_AT_ONCE", 1)
         world.ingest(notes, " ".join(f"Thread {number} crosses the warp." for number in range(300)))
         vectors.shows = True
         assert finish(world, queue.sent[0])
@@ -264,35 +264,35 @@ class TestWaiting:
         assert finish(world, queue.sent[0])
 
 
-def delete(world: World, notes: Collection, message: Message) -> None:
+def delete(world: World, notes: Collection, message: FinishMessage) -> None:
     world.engine.documents.delete(ACME, message.document_id)
 
 
-def delete_collection(world: World, notes: Collection, message: Message) -> None:
+def delete_collection(world: World, notes: Collection, message: FinishMessage) -> None:
     world.engine.collections.delete(ACME, notes.id, world.deadline())
 
 
-def delete_source(world: World, notes: Collection, message: Message) -> None:
+def delete_source(world: World, notes: Collection, message: FinishMessage) -> None:
     world.engine.documents.delete_source(ACME, notes.id, MARKDOWN["source_key"], world.deadline())
 
 
-def overtake(world: World, notes: Collection, message: Message) -> None:
+def overtake(world: World, notes: Collection, message: FinishMessage) -> None:
     assert isinstance(world.vectors, SlowVectors)
     world.vectors.shows = True
     assert world.ingest(notes, "A newer loom.", **MARKDOWN).state == DocumentState.READY
 
 
-def fail(world: World, notes: Collection, message: Message) -> None:
+def fail(world: World, notes: Collection, message: FinishMessage) -> None:
     world.clock.advance(HOUR + world.engine.settings.stalled_after_s + 1)
     assert world.engine.recovery.sweep().failed == 1
 
 
-def claim(world: World, notes: Collection, message: Message) -> None:
+def claim(world: World, notes: Collection, message: FinishMessage) -> None:
     world.clock.advance(HOUR + world.engine.settings.stalled_after_s + 1)
     assert world.ingest(notes, CONTENT, **MARKDOWN).document_id == message.document_id
 
 
-MEANWHILE: list[Callable[[World, Collection, Message], None]] = [
+MEANWHILE: list[Callable[[World, Collection, FinishMessage], None]] = [
     delete,
     delete_collection,
     delete_source,
@@ -312,7 +312,7 @@ class TestNoLongerIts:
         notes: Collection,
         queue: Queue,
         vectors: SlowVectors,
-        meanwhile: Callable[[World, Collection, Message], None],
+        meanwhile: Callable[[World, Collection, FinishMessage], None],
         when: str,
     ) -> None:
         world.ingest(notes, CONTENT, **MARKDOWN)

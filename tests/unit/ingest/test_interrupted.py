@@ -130,6 +130,6 @@ def test_a_version_that_starts_after_a_source_was_deleted_is_kept(
     world.ingest(collection, "one", source_key="a")
     vectors.before_delete = lambda: world.ingest(collection, "two", source_key="a")
     world.engine.documents.delete_source(ACME, collection.id, "a", world.deadline())
-    chunks = world.engine.documents.list_chunks(ACME, ALL, collection_id=collection.id).items
+    chunks = world.engine.chunks.list(ACME, ALL, collection_id=collection.id).items
     assert [chunk.text for chunk in chunks] == ["two"]
     check_books(world)

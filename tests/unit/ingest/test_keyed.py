@@ -69,7 +69,7 @@ def test_unchanged_content_with_other_words_about_it_changes_the_row_in_place(wo
     found = world.engine.documents.get(ACME, first.document_id)
     assert (found.title, found.source, found.metadata) == ("New", "new", {"k": "2"})
     assert found.updated_at == world.clock.now()
-    chunk = world.engine.documents.list_chunks(ACME, ALL, collection_id=collection.id).items[0]
+    chunk = world.engine.chunks.list(ACME, ALL, collection_id=collection.id).items[0]
     assert chunk.origin == "new"
 
 
@@ -127,7 +127,7 @@ def test_new_content_replaces_the_old_and_leaves_nothing_of_it(world: World, rec
     assert first.document_id is not None
     with pytest.raises(DocumentNotFound):
         world.engine.documents.get(ACME, first.document_id)
-    texts = [chunk.text for chunk in world.engine.documents.list_chunks(ACME, ALL, collection_id=collection.id).items]
+    texts = [chunk.text for chunk in world.engine.chunks.list(ACME, ALL, collection_id=collection.id).items]
     assert texts == ["second words"]
     assert world.vector_count() == 1
     check_books(world)
@@ -194,7 +194,7 @@ def test_attributes_of_caller_and_document_together_are_at_most_64_and_can_be_re
     found = world.engine.documents.get(ACME, result.document_id).attributes
     assert len(found) == 64
     assert {f"told{number}" for number in range(60)} <= found.keys(), "the caller's come first"
-    chunk = world.engine.documents.list_chunks(ACME, ALL, document_id=result.document_id).items[0]
+    chunk = world.engine.chunks.list(ACME, ALL, document_id=result.document_id).items[0]
     assert chunk.attributes == found
 
 
@@ -292,7 +292,7 @@ def test_a_version_on_its_way_in_is_not_served(world: World, recorder: Recorder)
     seen: list[list[str]] = []
 
     def look() -> None:
-        chunks = world.engine.documents.list_chunks(ACME, ALL, collection_id=collection.id).items
+        chunks = world.engine.chunks.list(ACME, ALL, collection_id=collection.id).items
         seen.append([chunk.text for chunk in chunks])
 
     recorder.on = {"ingest_embedded": look}

@@ -22,7 +22,7 @@ def collection(world: World) -> Collection:
 
 
 def served(world: World, collection: Collection) -> list[str]:
-    chunks = world.engine.documents.list_chunks(ACME, ALL, collection_id=collection.id).items
+    chunks = world.engine.chunks.list(ACME, ALL, collection_id=collection.id).items
     return [chunk.text for chunk in chunks]
 
 

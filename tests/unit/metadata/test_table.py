@@ -25,7 +25,7 @@ things = st.one_of(
     st.tuples(st.just(table.fields), tenants, collections),
     st.tuples(st.just(table.head), tenants, documents),
     st.tuples(st.just(table.info), tenants, documents),
-    st.tuples(st.just(table.gone), tenants, documents, st.none() | st.integers(1, MAX_ATTEMPT)),
+    st.tuples(st.just(table.late_writer_mark), tenants, documents, st.none() | st.integers(1, MAX_ATTEMPT)),
     st.tuples(st.just(table.chunk), tenants, chunks),
     st.tuples(st.just(table.source), tenants, collections, hashes),
     st.tuples(st.just(table.version), tenants, collections, hashes, documents),
@@ -58,8 +58,8 @@ def test_no_two_of_many_neighbours_share_a_key() -> None:
             neighbours += [(table.version, tenant, collection, one, paper) for one in digests for paper in papers]
             neighbours += [(table.job, tenant, collection, kind) for kind in ("reindex", "reconcile")]
         for paper in papers:
-            neighbours += [(kind, tenant, paper) for kind in (table.head, table.info, table.gone)]
-            neighbours += [(table.gone, tenant, paper, attempt) for attempt in range(1, MAX_ATTEMPT + 1)]
+            neighbours += [(kind, tenant, paper) for kind in (table.head, table.info, table.late_writer_mark)]
+            neighbours += [(table.late_writer_mark, tenant, paper, attempt) for attempt in range(1, MAX_ATTEMPT + 1)]
             neighbours += [
                 (table.chunk, tenant, ChunkId.of(paper, attempt, index))
                 for attempt in (1, 11, 15)
@@ -90,7 +90,7 @@ def test_every_key_fits(thing: tuple[object, ...]) -> None:
 @given(documents)
 def test_a_documents_rows_say_which_document_it_is(document: DocumentId) -> None:
     tenant = Tenant("a")
-    for key in (table.head(tenant, document), table.info(tenant, document), table.gone(tenant, document)):
+    for key in (table.head(tenant, document), table.info(tenant, document), table.late_writer_mark(tenant, document)):
         assert table.document_of(key) == document
 
 

@@ -14,7 +14,7 @@ from core.model.document import DocumentState
 from core.model.errors import CollectionNotFound, Unavailable
 from core.model.ids import ChunkId, DocumentId
 from core.model.recovery import ReconcileReport
-from core.recovery import pieces, reconcile
+from core.recovery import ready_chunks, reconcile
 from core.recovery.jobs import LEASE
 from core.vectors.types import VectorRecord
 from tests.support.books import check_books
@@ -31,7 +31,7 @@ def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps of a few chunks and documents."""
     monkeypatch.setattr(reconcile, "CHUNKS_AT_ONCE", 3)
     monkeypatch.setattr(reconcile, "DOCUMENTS_AT_ONCE", 2)
-    monkeypatch.setattr(pieces, "DOCUMENTS_AT_ONCE", 2)
+    monkeypatch.setattr(ready_chunks, "DOCUMENTS_AT_ONCE", 2)
 
 
 def run(world: World, collection: Collection, seconds: float = 1000.0) -> ReconcileReport:
@@ -219,13 +219,13 @@ def test_chunks_of_a_document_that_is_deleted_while_it_looks_are_not_lost(
     world: World, collection: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     document = ready(world, collection, "warp")
-    look = Documents.chunks_there
+    look = Documents.existing_chunks
 
     def delete_and_look(*arguments: object) -> object:
         world.engine.documents.delete(ACME, document)
         return look(*arguments)  # type: ignore[arg-type]  # what it was given
 
-    monkeypatch.setattr(Documents, "chunks_there", delete_and_look)
+    monkeypatch.setattr(Documents, "existing_chunks", delete_and_look)
     assert found(run(world, collection)) == {}
 
 

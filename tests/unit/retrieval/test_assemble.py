@@ -329,8 +329,8 @@ def test_what_two_chunks_share_stands_there_once(world: World) -> None:
     result = world.ingest(collection, content)
     assert result.document_id is not None
     ids = [ChunkId.of(result.document_id, 1, index) for index in range(result.chunk_count)]
-    first = world.engine.documents.get_chunk(ACME, ids[0])
-    second = world.engine.documents.get_chunk(ACME, ids[1])
+    first = world.engine.chunks.get(ACME, ids[0])
+    second = world.engine.chunks.get(ACME, ids[1])
     assert first.end_index > second.start_index, "they overlap"
     made = expanded(world, [ids[1]], 10)
     assert blocks(made) == [content] == spans(made, content)

@@ -61,7 +61,7 @@ def test_a_version_that_turns_current_between_two_rounds_is_found(
         """What the rest of the ingest does, between the first and the second round of the search."""
         head, source = world.stores.documents.head_and_source(working)
         assert head is not None
-        world.stores.transitions.swap(head, chunk_count=1, info=None, read=source)
+        world.stores.transitions.swap(head, chunk_count=1, info=None, source_as_read=source)
 
     document = die(world, recorder, collection, "red green blue", source_key="a")
     found = world.stores.documents.head(ACME, document)

@@ -60,7 +60,7 @@ def test_hits_come_best_first_and_read_back_whole(world: World) -> None:
     assert math.isclose(first.score, 1.0, abs_tol=1e-5)
     assert (first.hydrated, first.orphaned) == (True, False)
     assert first.chunk.id is not None
-    assert first.chunk == world.engine.documents.get_chunk(ACME, first.chunk.id)
+    assert first.chunk == world.engine.chunks.get(ACME, first.chunk.id)
     assert (first.chunk.context, first.chunk.origin) == ("Colours", "https://example.org/colours")
     assert first.chunk.attributes == {"year": 2020}
     assert first.chunk.lineage is not None
