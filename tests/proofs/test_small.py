@@ -143,7 +143,7 @@ QUICK = mutants.named(
     "a version is swapped in over a newer one",
     "an attempt does not recognise that it has made its document ready",
     "an ingest does not recognise the document that it has begun itself",
-    "a swap leaves the version in its source's work",
+    "a swap leaves the version among its source's versions in progress",
     "a match is shown whatever its source serves",
     "a further round searches among the hidden generations too",
     "the tenant of a match is not checked",
