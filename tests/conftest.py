@@ -5,9 +5,8 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from moto import mock_aws
 
-from tests.support.engines import REGION, World, make_world
+from tests.support.engines import REGION
 
 os.environ.update(
     AWS_ACCESS_KEY_ID="testing",
@@ -15,16 +14,7 @@ os.environ.update(
     AWS_DEFAULT_REGION=REGION,
 )
 
-pytest_plugins = ["tests.support.opensearch", "tests.quality.public"]
-
-
-@pytest.fixture
-def world() -> Iterator[World]:
-    """An engine on a table in this process and a vector store in memory."""
-    with mock_aws():
-        world = make_world()
-        yield world
-        world.close()
+pytest_plugins = ["tests.support.doubles", "tests.support.memory", "tests.support.opensearch", "tests.quality.public"]
 
 
 @pytest.fixture(autouse=True)

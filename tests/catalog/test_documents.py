@@ -10,7 +10,7 @@ from core.model.ids import CollectionId, DocumentId
 from core.model.page import Order, PageRequest
 from tests.support.engines import ACME, GLOBEX, World
 from tests.support.meddling import MeddlingVectors, Recorder, die
-from tests.unit.conftest import memory_world
+from tests.support.memory import memory_world
 
 ALL = PageRequest(limit=100)
 

@@ -15,8 +15,8 @@ from core.vectors.types import VectorMatch, VectorQuery
 from tests.support.embedder import HashedEmbedder
 from tests.support.engines import ACME, World
 from tests.support.meddling import MeddlingVectors, RecordedMetrics, Recorder
+from tests.support.memory import memory_world
 from tests.support.reranker import WordOverlapReranker
-from tests.unit.conftest import memory_world
 
 
 def compare(world: World, **fields: object) -> CompareResult:

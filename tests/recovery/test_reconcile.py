@@ -17,10 +17,10 @@ from core.model.recovery import ReconcileReport
 from core.recovery import ready_chunks, reconcile
 from core.recovery.jobs import LEASE
 from core.vectors.types import VectorRecord
+from tests.recovery.conftest import BusyEmbedder, all_vectors, chunks_of, ready, words
 from tests.support.books import check_books
 from tests.support.engines import ACME, GLOBEX, World
 from tests.support.meddling import CrashError, MeddlingVectors, Recorder, crash, die
-from tests.unit.recovery.conftest import BusyEmbedder, all_vectors, chunks_of, ready, words
 
 STALLED_S = 15 * 60
 NEVER = DocumentId.from_int(77 << 24)

@@ -13,7 +13,7 @@ from core.settings import Settings
 from tests.support.books import check_books, row_kinds
 from tests.support.engines import ACME, TABLE, World
 from tests.support.meddling import MeddlingVectors, Recorder, die
-from tests.unit.conftest import memory_world
+from tests.support.memory import memory_world
 
 ALL = PageRequest(limit=100)
 STALLED_S = 15 * 60

@@ -21,7 +21,7 @@ from core.settings import Settings
 from tests.support.books import check_books
 from tests.support.engines import ACME, TABLE, World
 from tests.support.meddling import MeddlingVectors, Recorder
-from tests.unit.conftest import memory_world
+from tests.support.memory import memory_world
 
 ALL = PageRequest(limit=100)
 

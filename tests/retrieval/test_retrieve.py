@@ -14,7 +14,7 @@ from core.vectors.types import VectorMatch
 from tests.support.embedder import HashedEmbedder
 from tests.support.engines import ACME, GLOBEX, World
 from tests.support.meddling import MeddlingVectors, RecordedMetrics, Recorder, die
-from tests.unit.conftest import memory_world
+from tests.support.memory import memory_world
 
 
 def ask(world: World, query: str = "red green blue", tenant: object = ACME, **fields: object) -> RetrieveResult:

@@ -15,7 +15,7 @@ from core.model.tenant import Tenant
 from tests.support.books import check_books
 from tests.support.engines import ACME, GLOBEX
 from tests.support.meddling import CrashError, MeddlingVectors, Recorder, crash
-from tests.unit.conftest import memory_world
+from tests.support.memory import memory_world
 
 ALL = PageRequest(limit=100)
 HOOKS_OF_INGEST = ("ingest_started", "ingest_chunked", "ingest_embedded", "ingest_completed")

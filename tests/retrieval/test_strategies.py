@@ -19,8 +19,8 @@ from core.vectors.types import TextQuery, VectorQuery
 from tests.support.embedder import HashedEmbedder
 from tests.support.engines import ACME, World
 from tests.support.meddling import MeddlingVectors, Recorder, die
+from tests.support.memory import memory_world
 from tests.support.reranker import WordOverlapReranker, word_overlap
-from tests.unit.conftest import memory_world
 
 QUESTION = "red green blue"
 FIRST_STAGES = [Strategy.SIMILARITY, Strategy.MMR, Strategy.HYBRID]

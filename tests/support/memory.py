@@ -1,4 +1,4 @@
-"""An engine that can be watched and meddled with, on a table in memory."""
+"""Fixtures of an engine on a table in memory, which a test can watch and damage."""
 
 from collections.abc import Iterator
 

@@ -8,7 +8,7 @@ from core.model.errors import Unavailable
 from core.settings import Settings
 from tests.support.engines import TABLE, World
 from tests.support.meddling import MeddlingVectors, Recorder, die
-from tests.unit.conftest import memory_world
+from tests.support.memory import memory_world
 
 PATIENCE_S = 20
 

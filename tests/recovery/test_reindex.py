@@ -11,11 +11,11 @@ from core.model.ids import CollectionId
 from core.model.query import RetrieveQuery
 from core.recovery import reindex
 from core.recovery.jobs import LEASE
+from tests.recovery.conftest import BusyEmbedder, all_vectors, ready, words
 from tests.support.books import check_books
 from tests.support.embedder import HashedEmbedder
 from tests.support.engines import ACME, GLOBEX, World, make_world
 from tests.support.meddling import CrashError, MeddlingVectors, Recorder, crash, die
-from tests.unit.recovery.conftest import BusyEmbedder, all_vectors, ready, words
 
 LIFE = timedelta(minutes=20)
 

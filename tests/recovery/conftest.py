@@ -10,7 +10,7 @@ from core.model.ids import ChunkId, DocumentId
 from tests.support.embedder import HashedEmbedder
 from tests.support.engines import World
 from tests.support.meddling import MeddlingVectors, Recorder
-from tests.unit.conftest import memory_world
+from tests.support.memory import memory_world
 
 
 class BusyEmbedder(HashedEmbedder):

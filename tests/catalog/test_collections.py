@@ -14,7 +14,7 @@ from core.model.page import Order, PageRequest
 from tests.support.embedder import HashedEmbedder
 from tests.support.engines import ACME, GLOBEX, World, make_world
 from tests.support.meddling import MeddlingVectors, Recorder
-from tests.unit.conftest import memory_world
+from tests.support.memory import memory_world
 
 ALL = PageRequest(limit=100)
 

@@ -16,7 +16,7 @@ from core.vectors.types import VectorRecord
 from tests.support.books import check_books, row_kinds
 from tests.support.engines import ACME, GLOBEX, TABLE, World
 from tests.support.meddling import CrashError, MeddlingVectors, Recorder, crash, die
-from tests.unit.conftest import memory_world
+from tests.support.memory import memory_world
 
 ALL = PageRequest(limit=100)
 STALLED_S = 15 * 60
