@@ -1,4 +1,4 @@
-"""What every proof's command line shares: options, progress, the last line, the exit code."""
+"""The command line of every proof: options, progress, the last line, the exit code."""
 
 import itertools
 import json
@@ -29,21 +29,22 @@ _numbers = itertools.count()
 
 STORES: dict[str, Callable[[str], VectorStore]] = {
     "embedded": lambda server: EmbeddedVectorStore(None),
-    # Indexes of its own for each store, so that worlds beside one another do not meet.
+    # Each store has indexes of its own, so that worlds that run at the same time do not meet.
     "opensearch": lambda server: store_on(server, prefix=f"proof-{os.getpid()}-{next(_numbers)}"),
 }
-"""The vector stores that a proof can run on. One more is one more line."""
+"""The vector stores that a proof can run on, by their name in ``--vectors``."""
 ALL = "all"
 
 
 @dataclass(frozen=True)
 class Options:
-    """What a proof was asked for.
+    """The options of a proof.
 
     Attributes:
-        rounds: how much work; 1 is the full size.
-        quiet: only the last line is printed.
-        server: the URL of the vector store's server, where it has one.
+        rounds: the amount of work; 1 is the full size.
+        quiet: whether only the last line is printed.
+        processes: how many processes share the work.
+        server: the URL of the vector store's server, if the store has one.
         room: the room of the code whose mutants are tried; empty: all rooms. Other proofs have no rooms.
     """
 
@@ -59,17 +60,17 @@ class Options:
         return STORES[self.vectors](self.server)
 
     def of_each_store(self) -> "list[Options]":
-        """The same for each store that was asked for."""
+        """The same options for each vector store that is to be tried."""
         names = sorted(STORES) if self.vectors == ALL else [self.vectors]
         return [replace(self, vectors=name) for name in names]
 
     def share(self, full: float = 1.0) -> float:
-        """How much of all there is is tried: a server answers much slower than this process."""
+        """The share of a proof that is tried on the vector store: a server answers much slower than this process."""
         return full if self.vectors == "embedded" else full / 20
 
 
 Report = dict[str, Any]
-"""A proof's last line: the keys that design/proofs names, and ``broken``: what was seen, a few of each."""
+"""A proof's last line: the keys that its docstring explains, and ``broken``, the first problems of each kind."""
 
 
 def main(
@@ -83,7 +84,7 @@ def main(
     """Runs a proof as a program.
 
     Args:
-        every_store: it tries all stores unless one is named.
+        every_store: whether the proof tries all stores when none is named.
         rooms: the rooms of the code of which one can be chosen.
 
     Ends the process: 0 when every promise held, 1 when one was broken, 2 when it could not run.
@@ -94,7 +95,7 @@ def main(
     try:
         with _server(options) as url:
             report = prove(replace(options, server=url), _progress(options))
-    except Exception:  # noqa: BLE001 - whatever it was, the proof could not run
+    except Exception:  # noqa: BLE001 - after any error the proof could not run
         traceback.print_exc()
         sys.exit(NOT_RUN)
     report.setdefault("seconds", round(time.monotonic() - started, 1))
@@ -107,7 +108,7 @@ def main(
 
 @contextmanager
 def _server(options: Options) -> Iterator[str]:
-    """The URL of the server that the vector store needs; empty: it needs none."""
+    """Runs the server that the vector store needs; answers its URL, empty where the store needs no server."""
     if options.vectors == "embedded":
         yield ""
         return
@@ -116,7 +117,7 @@ def _server(options: Options) -> Iterator[str]:
 
 
 def hush() -> None:
-    """What the engine says of failures is no news here: they are made on purpose."""
+    """Silences the log of this process: a proof causes the failures that the engine would report."""
     logging.disable(logging.ERROR)
 
 
@@ -131,7 +132,7 @@ def _options(name: str, rooms: Sequence[str], *, every_store: bool) -> Options:
 
 
 def _progress(options: Options) -> Callable[[str], None]:
-    """Says how far a proof is, on a terminal only."""
+    """A function that shows on a terminal how far a proof is."""
     if options.quiet or not sys.stderr.isatty():
         return lambda line: None
     return lambda line: print(f"\r\033[K{line[:100]}", end="", file=sys.stderr, flush=True)
@@ -140,7 +141,7 @@ def _progress(options: Options) -> Callable[[str], None]:
 def spread(
     work: Callable[[Item], Answer], items: Sequence[Item], processes: int, tell: Callable[[str], None]
 ) -> Iterator[Answer]:
-    """Does work on every item, in several processes when there is more than one; answers in any order."""
+    """Does work on every item, in several processes where that is asked for. The answers come in order of the items."""
     answers: Iterable[Answer]
     if processes <= 1 or len(items) <= 1:
         answers = map(work, items)

@@ -1,8 +1,21 @@
-"""Proof: whatever dies, wherever, a source is served whole in its old or its new version, and nothing is left behind.
+"""Proof of crashes: wherever a process dies, a source is served whole in its old or in its new version, and nothing is
+left behind.
 
-Every write of every operation is cut in every way that it can be. After each cut questions are asked; then
-either the sweeps run, or somebody does the same again first; then the stores must hold one of the two right states.
-Real processes are killed too (`tests.proofs.killed`).
+Every write of every operation is cut in every way in which it can go wrong (`tests.proofs.cuts`). After each cut
+questions are asked. Then either the sweeps run, or another process repeats the operation before they run. In the end
+the stores must hold the state before the operation or the state after it. Real processes are killed too
+(`tests.proofs.killed`).
+
+Keys of the last line:
+
+- ``operations``, ``cuts``, ``kills``: the operations, their cuts, and the processes that were killed.
+- ``lost``: served or acknowledged data that is gone, or a state that is neither the one before nor the one after.
+- ``mixed``: an answer or a document that holds what it must not: two versions, hidden or foreign chunks.
+- ``orphans``: chunk rows, vectors and rows of documents that belong to nothing once the sweeps are through.
+- ``counters_wrong``: counters of a collection that differ from a recount.
+- ``empty_answers``: answers that lack chunks that are served.
+- ``left``: work, marks, jobs or states that the sweeps have not finished.
+- ``other``: anything else that must not happen; ``broken`` says what.
 """
 
 from collections.abc import Callable, Iterator
@@ -29,7 +42,7 @@ RECONCILE_S = 25 * 3600.0
 
 @dataclass(frozen=True)
 class Case:
-    """One cut: of which write, in which way, and whether somebody does the same again before the sweeps."""
+    """One cut: which write is cut, in which way, and whether the operation is repeated before the sweeps."""
 
     at: int
     kind: Kind
@@ -37,7 +50,7 @@ class Case:
 
 
 class Trial:
-    """One operation in a world of its own, cut again and again."""
+    """One operation in a world of its own, which is cut again and again from the same state."""
 
     def __init__(self, operation: Operation, world: World) -> None:
         self._operation = operation
@@ -64,7 +77,7 @@ class Trial:
         return self._world.run(lambda actor: self._operation.run(actor, self._scene), plan)
 
     def _run_again(self) -> None:
-        """Somebody else does the same, when the first has stalled."""
+        """Another process repeats the operation, once the first process has stalled."""
         self._world.clock.advance(STALLED_S + 1)
         self._run(let_pass)
 
@@ -78,7 +91,7 @@ class Trial:
         return summary(rows, self._scene.known), problems
 
     def cases(self) -> Iterator[Case]:
-        """Every cut of every write."""
+        """Every possible cut of every write."""
         for at, (label, pieces) in enumerate(self.writes, 1):
             for kind in Kind:
                 if applies(kind, label, pieces):
@@ -86,7 +99,7 @@ class Trial:
                     yield Case(at, kind, again=True)
 
     def judge(self, case: Case) -> list[Problem]:
-        """One cut, and what comes after it."""
+        """Cuts the operation once, lets the world recover, and says what is wrong."""
         self._set_back()
         cut = Cut(case.at, case.kind)
         outcome = self._run(cut)
@@ -118,7 +131,11 @@ def _difference(state: Summary, after: Summary) -> str:
 
 
 def try_operation(operation: Operation, options: Options, share: float = 1.0) -> Tally:
-    """Cuts one operation; ``share``: of all cuts, drawn by the seed."""
+    """Cuts one operation.
+
+    Args:
+        share: the share of all cuts that is tried, drawn by the seed.
+    """
     world = World(options.store(), options.seed)
     tally = Tally()
     chance = seeded("crash", options.seed, operation.name)
@@ -146,8 +163,8 @@ def _work(job: tuple[int, Options, float]) -> Tally:
 def prove(
     options: Options, tell: Callable[[str], None], share: float | None = None, kills: int | None = None
 ) -> Report:
-    """Cuts every operation, then kills processes, whose vectors are in a file. More rounds are more kills: the cuts are
-    all there are."""
+    """Cuts every operation, then kills processes whose vectors are in a file. More rounds kill more processes; one
+    round already tries every cut."""
     share = options.share() if share is None else share
     kills = KILLS * options.rounds if kills is None else kills
     jobs = [(number, options, share) for number in range(len(OPERATIONS))]
@@ -163,8 +180,7 @@ def report(tallies: list[Tally], killed: Tally, kills: int) -> Report:
         "operations": len(OPERATIONS),
         "cuts": whole.tried - killed.tried,
         "kills": kills,
-        **{kind: whole.problems[kind] for kind in KINDS},
-        "broken": whole.broken,
+        **whole.report(KINDS),
     }
 
 

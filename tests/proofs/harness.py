@@ -5,6 +5,7 @@ the world's, so every run can be repeated, and a `World` can be set back to an e
 """
 
 import random
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -222,6 +223,11 @@ class World(engines.World):
         """Every row of the table, by its key."""
         items: Items = self.dynamodb.items
         return items
+
+    def wait_in_real_time(self) -> None:
+        """Makes a wait let other threads run, for a moment of real time. The world's clock does not move: no deadline
+        passes because a thread had to wait."""
+        self.clock.sleep = lambda seconds: time.sleep(min(seconds, 0.002))  # type: ignore[method-assign]  # of this clock
 
     def save(self) -> Saved:
         """The world as it is now."""

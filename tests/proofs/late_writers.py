@@ -1,7 +1,20 @@
-"""Proof: an ingest that wakes up after its document was taken raises IngestInterrupted, and nothing it wrote survives.
+"""Proof of late writers: an ingest that wakes up after its document was taken raises IngestInterrupted, and nothing
+that it wrote survives.
 
-An ingest is held at each of its writes, while a sweep, a claim or a delete takes its document; then it goes on, or dies
-right after that write, or after the next one. Held for longer than a writer lives, it writes nothing more at all.
+An ingest is held at each of its writes, while a sweep, a claim or a delete takes its document. Then the ingest goes on,
+or dies right after that write, or dies after the next one. An ingest that is held for longer than a writer lives must
+write nothing more at all.
+
+Keys of the last line:
+
+- ``cases``: every combination of an ingest, a write, a taker and an end that was tried.
+- ``lost``: served or acknowledged data that is gone, or a state that is neither the one before nor the one after.
+- ``mixed``: an answer or a document that holds what it must not: two versions, hidden or foreign chunks.
+- ``orphans``: chunk rows, vectors and rows of documents that belong to nothing once the sweeps are through.
+- ``counters_wrong``: counters of a collection that differ from a recount.
+- ``empty_answers``: answers that lack chunks that are served.
+- ``left``: work, marks, jobs or states that the sweeps have not finished.
+- ``other``: anything else that must not happen; ``broken`` says what.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -27,7 +40,7 @@ KINDS = ("lost", "mixed", "orphans", "counters_wrong", "empty_answers", "left", 
 
 
 class End(StrEnum):
-    """What becomes of the ingest after the write at which it was held."""
+    """How the ingest ends after the write at which it was held."""
 
     GOES_ON = "goes on"
     DIES = "dies after that write"
@@ -62,13 +75,13 @@ def sweep_at_once(world: World, scene: Scene, writer: Writer) -> None:
 
 
 def claim(world: World, scene: Scene, writer: Writer) -> None:
-    """Another ingest of the same content takes the document over, and comes to its end."""
+    """Another ingest of the same content claims the document, and runs to its end."""
     _stall(world)
     world.run(lambda actor: do.ingest("new", writer.chunks, writer.key)(actor, scene))
 
 
 def claim_and_die(name: str) -> Taker:
-    """Another ingest takes the document over, and dies after its first write of that name."""
+    """Another ingest claims the document, and dies after its first write of that name."""
 
     def take(world: World, scene: Scene, writer: Writer) -> None:
         _stall(world)
@@ -132,11 +145,13 @@ WRITERS = (
 
 @dataclass
 class Hold:
-    """A plan that holds an ingest at one write, lets the document be taken, and lets the ingest go on.
+    """A plan that holds an ingest at one write, lets its document be taken, and lets the ingest go on.
 
     Attributes:
-        taken: whether the document was the ingest's no more when it woke up.
-        owner: the document and the attempt that it had until then.
+        at: the number of the write.
+        take: takes the document.
+        owned: the documents in progress, with their attempts.
+        taken: the documents and attempts that were no longer the ingest's when it woke up.
     """
 
     at: int
@@ -149,7 +164,7 @@ class Hold:
     def __call__(self, call: Call) -> Any:
         if call.write and call.number == self.at and not self.done:
             self.done = True
-            before = self.owned() if self.at > 1 else {}  # its first write makes the document its own
+            before = self.owned() if self.at > 1 else {}  # the first write begins the document
             self.take()
             after = self.owned()
             self.taken = {(one, attempt) for one, attempt in before.items() if after.get(one) != attempt}
@@ -160,7 +175,7 @@ class Hold:
 
 
 class Trial:
-    """One ingest in a world of its own, held again and again."""
+    """One ingest in a world of its own, which is held again and again from the same state."""
 
     def __init__(self, writer: Writer, world: World) -> None:
         self.writer = writer
@@ -183,7 +198,7 @@ class Trial:
         return {head.document_id: head.attempt for head in heads if head.state.in_progress}
 
     def judge(self, at: int, taker: Taker, end: End) -> list[Problem]:
-        """Held at one write."""
+        """Holds the ingest at one write, and says what is wrong when it has ended."""
         self.world.set_back(self._saved)
         hold = Hold(at, end, lambda: taker(self.world, self.scene, self.writer), self._owned)
         outcome = self._run(hold)
@@ -195,7 +210,7 @@ class Trial:
         return problems + self._nothing_left(hold.taken, "in the end")
 
     def _fails_itself(self, outcome: Outcome) -> bool:
-        """Whether its own failure came first: then that is what is raised."""
+        """Whether the embedder's failure came first: then the ingest raises that failure."""
         return self.writer.step is do.ingest_badly and getattr(outcome.failure, "code", "") == "unavailable"
 
     @staticmethod
@@ -207,10 +222,10 @@ class Trial:
     def _nothing_left(self, taken: set[tuple[DocumentId, int]], when: str) -> list[Problem]:
         rows = read_rows(self.world.items).chunks
         left = [one for one in (*rows, *self.world.vector_texts()) if (one.document_id, one.attempt) in taken]
-        return [Problem("orphans", f"{len(left)} of what it wrote are left {when}")] if left else []
+        return [Problem("orphans", f"{len(left)} chunks that the ingest wrote are left {when}")] if left else []
 
     def judge_dead(self, at: int) -> list[Problem]:
-        """Held after one write for longer than a writer lives, while the sweeps clean up for good."""
+        """Holds the ingest after one write for longer than a writer lives, while the sweeps clean up for good."""
         self.world.set_back(self._saved)
         written: list[str] = []
 
@@ -230,7 +245,7 @@ class Trial:
         return problems + look(self.world)[1] + sweep_until_quiet(self.world)[1]
 
     def cases(self) -> Iterator[tuple[str, Callable[[], list[Problem]]]]:
-        """Every case, by its name."""
+        """The name of every case, and the function that judges it."""
         for at, label in enumerate(self.writes, 1):
             for name, taker in TAKERS.items():
                 if at == 1 and taker in (delete_document, delete_and_sweep):
@@ -241,7 +256,11 @@ class Trial:
 
 
 def try_writer(writer: Writer, options: Options, share: float = 1.0) -> Tally:
-    """Holds one ingest everywhere; ``share``: of all cases, drawn by the seed."""
+    """Holds one ingest at every write.
+
+    Args:
+        share: the share of all cases that is tried, drawn by the seed.
+    """
     world = World(options.store(), options.seed)
     tally = Tally()
     chance = seeded("late", options.seed, writer.name)
@@ -260,7 +279,7 @@ def _work(job: tuple[int, Options, float]) -> Tally:
 
 
 def prove(options: Options, tell: Callable[[str], None], share: float | None = None) -> Report:
-    """Holds every ingest."""
+    """Holds every kind of ingest at every write."""
     share = options.share() if share is None else share
     jobs = [(number, options, share) for number in range(len(WRITERS))]
     return report(list(spread(_work, jobs, options.processes, tell)))
@@ -268,7 +287,7 @@ def prove(options: Options, tell: Callable[[str], None], share: float | None = N
 
 def report(tallies: Sequence[Tally]) -> Report:
     whole = total(tallies)
-    return {"cases": whole.tried, **{kind: whole.problems[kind] for kind in KINDS}, "broken": whole.broken}
+    return {"cases": whole.tried, **whole.report(KINDS)}
 
 
 def held(report: Report) -> bool:

@@ -1,10 +1,14 @@
-"""The operations that are cut: what each finds when it begins, and what it does. One more is one more line."""
+"""The operations that proofs cut and interleave: the scene that each of them finds, and what it does.
 
-from collections.abc import Callable
+To add an operation, add a line to ``OPERATIONS``.
+"""
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from core.embedding.types import Embeddings
 from core.model.collection import CollectionUpdate
 from core.model.errors import Unavailable, UnsupportedMediaType
 from core.model.ids import CollectionId, DocumentId
@@ -16,7 +20,7 @@ from tests.support.contents import text
 
 KEY = "folder/page.md"
 LARGE = 30
-"""Chunks: more than one batch can hold."""
+"""More chunks than one batch of DynamoDB holds."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +28,8 @@ class Scene:
     """What an operation finds.
 
     Attributes:
-        known: documents whose presence and state are part of what it comes to.
+        document: the document that the operation works on, if it works on one.
+        known: documents whose presence and state belong to the outcome of the operation.
     """
 
     collection: CollectionId
@@ -43,7 +48,8 @@ class Operation:
     """One operation from its start to its end.
 
     Attributes:
-        damaged: the stores disagree before it, so nothing is asked of them until a reconcile's interval has passed.
+        damaged: whether the stores disagree before the operation, so that no questions are asked until the interval of
+            a reconcile has passed.
     """
 
     name: str
@@ -60,7 +66,7 @@ def empty(world: World) -> Scene:
 
 
 def serving(chunks: int = 2, key: str | None = KEY, **fields: Any) -> Callable[[World], Scene]:
-    """A document that is served."""
+    """A scene with a served document."""
 
     def prepare(world: World) -> Scene:
         collection = world.collection().id
@@ -71,7 +77,7 @@ def serving(chunks: int = 2, key: str | None = KEY, **fields: Any) -> Callable[[
 
 
 def known(prepare: Callable[[World], Scene]) -> Callable[[World], Scene]:
-    """The same scene, where what becomes of the document's own row counts too."""
+    """The same scene, where the presence and state of the document's own row count too."""
 
     def prepare_known(world: World) -> Scene:
         scene = prepare(world)
@@ -81,7 +87,7 @@ def known(prepare: Callable[[World], Scene]) -> Callable[[World], Scene]:
 
 
 def failed(prepare: Callable[[World], Scene], key: str | None = KEY, tag: str = "bad") -> Callable[[World], Scene]:
-    """A document beside that has failed."""
+    """The same scene with a failed document beside."""
 
     def prepare_failed(world: World) -> Scene:
         scene = prepare(world)
@@ -100,7 +106,7 @@ def stalled(
     seconds: float = STALLED_S + 60,
     **fields: Any,
 ) -> Callable[[World], Scene]:
-    """A document beside whose ingest died after its first write named ``at``; then time has passed."""
+    """The same scene with a document whose ingest died after its first write named ``at``; then time has passed."""
 
     def prepare_stalled(world: World) -> Scene:
         scene = prepare(world)
@@ -122,14 +128,14 @@ def exhausted(world: World) -> Scene:
 
 
 def superseded(world: World) -> Scene:
-    """A superseded version that its replacing ingest died before purging."""
+    """A superseded version. The ingest that replaced it died before the purge."""
     scene = serving(3)(world)
     die_before(world, "vectors.delete", lambda actor: actor.ingest(scene.collection, text("new"), source_key=KEY))
     return scene
 
 
 def later(prepare: Callable[[World], Scene]) -> Callable[[World], Scene]:
-    """The same scene, when a sweep finds what it left: as old as what has stalled."""
+    """The same scene after so much time that a sweep takes up what is in it."""
 
     def prepare_later(world: World) -> Scene:
         scene = prepare(world)
@@ -140,23 +146,22 @@ def later(prepare: Callable[[World], Scene]) -> Callable[[World], Scene]:
 
 
 def failed_and_due(world: World) -> Scene:
-    """A failed document that is to be cleaned once more, with vectors that a late writer left."""
-    scene = stalled(serving(), VECTORS)(world)
-    records = dict(world.mirror.records)
-    world.engine.recovery.sweep(timedelta(0))
-    for place, record in records.items():
-        world.mirror.write(place[0], place[1], [record])
-    world.clock.advance(LIFE_S + 1)
-    return scene
+    """A failed document that is due for its last cleaning, with vectors that a late writer left."""
+    return _with_late_vectors(world, lambda scene: world.engine.recovery.sweep(timedelta(0)))
 
 
 def removed_and_due(world: World) -> Scene:
-    """The mark of a removed document, with vectors that a late writer left."""
+    """The late-writer mark of a removed document, with vectors that a late writer left."""
+    return _with_late_vectors(world, lambda scene: world.engine.documents.delete(TENANT, scene.named))
+
+
+def _with_late_vectors(world: World, take: Callable[[Scene], object]) -> Scene:
+    """Takes a stalled document away, and writes its vectors again as its late writer would."""
     scene = stalled(serving(), VECTORS)(world)
     records = dict(world.mirror.records)
-    world.engine.documents.delete(TENANT, scene.named)
-    for place, record in records.items():
-        world.mirror.write(place[0], place[1], [record])
+    take(scene)
+    for (tenant, space, _), record in records.items():
+        world.mirror.write(tenant, space, [record])
     world.clock.advance(LIFE_S + 1)
     return scene
 
@@ -166,10 +171,10 @@ def everything(world: World) -> Scene:
     scene = serving(LARGE)(world)
     actor = world.plain
     actor.ingest(scene.collection, text("loose"))
-    world.run(lambda one: ingest_badly(one, scene, source_key="bad.md"))
-    die_before(world, "vectors.delete", lambda one: one.ingest(scene.collection, text("new"), source_key=KEY))
-    die_after(world, VECTORS, lambda one: one.ingest(scene.collection, text("half"), source_key="half.md"))
-    die_after(world, VECTORS, lambda one: one.ingest(scene.collection, text("halfloose")))
+    world.run(lambda other: ingest_badly(other, scene, source_key="bad.md"))
+    die_before(world, "vectors.delete", lambda other: other.ingest(scene.collection, text("new"), source_key=KEY))
+    die_after(world, VECTORS, lambda other: other.ingest(scene.collection, text("half"), source_key="half.md"))
+    die_after(world, VECTORS, lambda other: other.ingest(scene.collection, text("halfloose")))
     return scene
 
 
@@ -185,7 +190,7 @@ def half_deleted(at: str) -> Callable[[World], Scene]:
 
 
 def emptied(world: World) -> Scene:
-    """A collection that is removed but for its row."""
+    """A collection whose row alone is left of it."""
     scene = everything(world)
     delete_collection(world.plain, scene)
     world.clock.advance(LIFE_S + 1)
@@ -193,7 +198,7 @@ def emptied(world: World) -> Scene:
 
 
 def damaged(world: World) -> Scene:
-    """A collection where one vector is missing and one belongs to nothing."""
+    """A collection where a vector is missing and other vectors belong to nothing."""
     scene = serving(3)(world)
     other = world.plain.ingest(scene.collection, text("loose")).document_id
     records = dict(world.mirror.records)
@@ -226,7 +231,7 @@ def _die(world: World, name: str, step: Callable[[Actor], Any], kind: Kind) -> N
 
     outcome = world.run(step, plan)
     if not outcome.died:
-        raise ValueError(f"it did not come to {name}: {outcome.failure or outcome.answer}")
+        raise ValueError(f"the process did not come to {name}: {outcome.failure or outcome.answer}")
 
 
 def newest(world: World, scene: Scene) -> DocumentId:
@@ -234,7 +239,7 @@ def newest(world: World, scene: Scene) -> DocumentId:
     return max(world.stores.documents.listed(TENANT, scene.collection))
 
 
-# -- what is done ------------------------------------------------------------------------------------
+# -- what the processes do ------------------------------------------------------------------------------------
 
 VECTORS = "vectors.write"
 CHUNKS = "dynamodb.batch_write_item"
@@ -252,20 +257,25 @@ def ingest_badly(actor: Actor, scene: Scene, tag: str = "bad", source_key: str |
 
 
 def overtaken(actor: Actor, scene: Scene) -> IngestResult:
-    """An ingest during whose embedding a later one comes to serve."""
-    embed = actor.embedder.embed
-
-    def slowly(texts: Any) -> Any:
-        actor.world.plain.ingest(scene.collection, text("newer"), source_key=KEY)
-        return embed(texts)
-
-    actor.embedder.embed = slowly  # type: ignore[method-assign]  # one instance's own
+    """An ingest that is overtaken while it embeds: a later ingest makes its version ready first."""
+    while_embedding(actor, lambda: actor.world.plain.ingest(scene.collection, text("newer"), source_key=KEY))
     return actor.ingest(scene.collection, text("new"), source_key=KEY)
 
 
+def while_embedding(actor: Actor, happens: Callable[[], object]) -> None:
+    """Lets something happen at every call of an actor's embedder, before the embedder answers."""
+    embed = actor.embedder.embed
+
+    def embed_late(texts: Sequence[str]) -> Embeddings:
+        happens()
+        return embed(texts)
+
+    actor.embedder.embed = embed_late  # type: ignore[method-assign]  # of this instance alone
+
+
 def refuse(actor: Actor, scene: Scene) -> IngestResult:
-    given = IngestInput(collection_id=scene.collection, content=b"%PDF", source_key=KEY, source_version="9")
-    return actor.engine.ingest.refuse(TENANT, given, UnsupportedMediaType("no loader reads it"))
+    request = IngestInput(collection_id=scene.collection, content=b"%PDF", source_key=KEY, source_version="9")
+    return actor.engine.ingest.refuse(TENANT, request, UnsupportedMediaType("no loader reads it"))
 
 
 def delete_document(actor: Actor, scene: Scene) -> Any:

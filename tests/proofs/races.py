@@ -1,8 +1,24 @@
-"""Proof: whoever meets whom, in whatever order, a source is served whole in one version, and nothing is left behind.
+"""Proof of races: whichever processes meet, in whatever order, a source is served whole in one version, and nothing is
+left behind.
 
-Pairs of processes are interleaved at every call to a store: every schedule with one switch, and as many with two as the
-size allows. Then scripts of exact meetings. Then storms: three processes at chance's mercy, with faults, late writes,
-deaths, deletes that fail and a listing that lags. Then eight threads at once.
+Pairs of processes are interleaved at every call to a store: in every schedule with one switch, and in as many with two
+switches as the size allows. Then scripts try exact meetings (`tests.proofs.scripts`). Then storms draw the order of
+three processes, faults, late writes, deaths and a listing that lags (`tests.proofs.storms`). Then eight threads run at
+once.
+
+Keys of the last line:
+
+- ``pairs``: the pairs of processes, each in one setting.
+- ``interleavings``: everything that was run in an order of its own: schedules of pairs, scripts and storms.
+- ``scripts``, ``storms``: those among the interleavings. ``crowd``: the operations of the eight threads.
+- ``living_failed``: processes that were failed or interrupted although nobody may have done so.
+- ``lost``: served or acknowledged data that is gone, or a state that is neither the one before nor the one after.
+- ``mixed``: an answer or a document that holds what it must not: two versions, hidden or foreign chunks.
+- ``orphans``: chunk rows, vectors and rows of documents that belong to nothing once the sweeps are through.
+- ``counters_wrong``: counters of a collection that differ from a recount.
+- ``empty_answers``: answers that lack chunks that are served.
+- ``left``: work, marks, jobs or states that the sweeps have not finished.
+- ``other``: anything else that must not happen; ``broken`` says what.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -35,12 +51,13 @@ STORMS_AT_ONCE = 100
 
 @dataclass(frozen=True)
 class Size:
-    """How much is tried.
+    """The size of the proof.
 
     Attributes:
-        pairs: of all there are, drawn by the seed.
-        per_pair: schedules of a pair; all those with one switch come first.
-        crowd: operations of each of eight threads.
+        pairs: the number of pairs, drawn by the seed from all pairs.
+        per_pair: the number of schedules of each pair; those with one switch come first.
+        storms: the number of storms.
+        crowd: the number of operations of each of eight threads.
     """
 
     pairs: int
@@ -58,8 +75,8 @@ class Part:
     """What one process does in a race.
 
     Attributes:
-        effect: the content that its source serves once it has succeeded; empty: none, after a removal.
-        version: the source version that it brings.
+        effect: the tag of the content that the source serves once the process has succeeded; empty after a removal.
+        version: the source version of the content or the removal.
     """
 
     name: str
@@ -70,12 +87,12 @@ class Part:
 
 @dataclass(frozen=True)
 class Setting:
-    """Where a race takes place, and who takes part.
+    """A scene of races, and the processes that may take part.
 
     Attributes:
-        versions: everybody brings a version, the one that is served too: the highest must win.
-        tick: time passes at some moment, long enough for what is in progress to stall.
-        lag: the listing is behind.
+        versions: whether every content has a source version, so that the highest one must be served in the end.
+        tick: whether time passes at some moment of the race, long enough for documents in progress to stall.
+        lag: the seconds by which the listing is behind.
     """
 
     name: str
@@ -91,7 +108,7 @@ def retrieve(top_k: int) -> Callable[[Actor, Scene], RetrieveResult]:
 
 
 def pass_time(actor: Actor, scene: Scene) -> None:
-    """Time passes: what is in progress stalls, and its writer may still live."""
+    """Lets time pass: documents in progress stall, and their writers may still live."""
     actor.world.clock.advance(STALLED_S + 60)
 
 
@@ -176,7 +193,7 @@ SETTINGS: tuple[Setting, ...] = (
 
 @dataclass(frozen=True)
 class Pair:
-    """A race: two parts, and time where it passes."""
+    """A race: two parts, and the passing of time where the setting has it."""
 
     setting: Setting
     parts: tuple[Part, ...]
@@ -190,16 +207,20 @@ TICK = Part("time passes", pass_time)
 
 
 def pairs() -> list[Pair]:
-    """Every race."""
-    found = []
-    for setting in SETTINGS:
-        for two in combinations_with_replacement(setting.parts, 2):
-            found.append(Pair(setting, (*two, TICK) if setting.tick else two))
-    return found
+    """Every pair of every setting."""
+    return [
+        Pair(setting, (*two, TICK) if setting.tick else two)
+        for setting in SETTINGS
+        for two in combinations_with_replacement(setting.parts, 2)
+    ]
 
 
 class Race:
-    """One pair in a world of its own, interleaved again and again."""
+    """One pair in a world of its own, which is interleaved again and again from the same state.
+
+    Attributes:
+        problems: what was wrong in the last interleaving.
+    """
 
     def __init__(self, pair: Pair, world: World) -> None:
         self.pair = pair
@@ -212,11 +233,11 @@ class Race:
         self.problems: list[Problem] = []
 
     def run(self, schedule: Schedule) -> Run:
-        """One interleaving; what was wrong is in ``problems``."""
+        """Runs one interleaving."""
         self.world.set_back(self.saved)
         self.world.dynamodb.lag = self.pair.setting.lag
         names = {part.name for part in self.pair.parts}
-        # A delete that finds no source takes no number: it removes what is there when it lists.
+        # A delete that finds no source takes no version number: it removes the versions that it lists.
         by_source = self.scene.document is not None and not names & {DELETE_DOCUMENT.name, DELETE_COLLECTION.name}
         self._watch = Watch(self.world, by_source=by_source)
         steps = [self._watched(part) for part in self.pair.parts]
@@ -236,7 +257,7 @@ class Race:
         return step
 
     def _look(self) -> None:
-        """What another process would find now."""
+        """Checks the rows and vectors at a switch, as another process would find them."""
         print_of = self.world.fingerprint()
         if print_of not in self._known_moments:
             self._known_moments.add(print_of)
@@ -244,14 +265,14 @@ class Race:
             self._watch.problems += moment_problems(rows, self.world.vector_texts())
 
     def _end(self) -> list[Problem]:
-        """What is left once all is quiet. Equal ends are looked at once."""
+        """What is wrong once the sweeps are through. Equal ends are judged once."""
         print_of = self.world.fingerprint()
         if print_of not in self._known_ends:
             problems = look(self.world)[1] + sweep_until_quiet(self.world)[1]
             self._known_ends[print_of] = problems
         return self._known_ends[print_of]
 
-    # -- what the processes were told --------------------------------------------------------------
+    # -- answers of the processes --------------------------------------------------------------
 
     def _told(self, run: Run) -> list[Problem]:
         problems = []
@@ -279,17 +300,17 @@ class Race:
         return DELETE_COLLECTION.name in self._others(part) or not isinstance(failure, CollectionNotFound)
 
     def _others(self, part: Part) -> set[str]:
-        """Whom a part meets: itself too, when it is there twice."""
+        """The names of the other parts of the pair; a part that is there twice meets itself."""
         others = list(self.pair.parts)
         others.remove(part)
-        return {one.name for one in others}
+        return {other.name for other in others}
 
     def _same_version(self, part: Part) -> bool:
-        """Whether anybody else brings the version of a part."""
-        return part.version == SERVED_VERSION or sum(one.version == part.version for one in self.pair.parts) > 1
+        """Whether another process, or the served document, has the version of a part."""
+        return part.version == SERVED_VERSION or [other.version for other in self.pair.parts].count(part.version) > 1
 
     def _acknowledged(self, part: Part, outcome: Outcome) -> list[Problem]:
-        """What was acknowledged did happen."""
+        """Acknowledged operations that have no effect."""
         answer = outcome.answer
         ready = isinstance(answer, IngestResult) and answer.state == DocumentState.READY
         if ready and answer.document_id not in self._watch.served:
@@ -301,7 +322,7 @@ class Race:
         return []
 
     def _highest(self, run: Run) -> list[Problem]:
-        """Of all versions that were acknowledged, the highest is served."""
+        """Whether the highest of all acknowledged versions is served."""
         done = [(SERVED_VERSION, "old")]
         for part, outcome in zip(self.pair.parts, run.outcomes, strict=True):
             if part.version is None or part.effect is None or not outcome.acknowledged:
@@ -320,14 +341,14 @@ INTERRUPTING = {DELETE_SOURCE.name, DELETE_DOCUMENT.name, DELETE_COLLECTION.name
 
 
 def served_tag(rows: Rows) -> str:
-    """The content that the one source serves; empty: none."""
+    """The tag of the content that the only source serves; empty when it serves none."""
     for head in rows.served():
         return tag_of(rows.chunks[ChunkId.of(head.document_id, head.attempt, 0)])
     return ""
 
 
 def try_pair(pair: Pair, options: Options, limit: int) -> Tally:
-    """Interleaves one pair: at most ``limit`` schedules, those with few switches first, the rest drawn by the seed."""
+    """Interleaves one pair in at most ``limit`` schedules: few switches first, the rest drawn by the seed."""
     world = World(options.store(), options.seed)
     tally = Tally()
     try:
@@ -340,7 +361,8 @@ def try_pair(pair: Pair, options: Options, limit: int) -> Tally:
 
 
 def _some(race: Race, limit: int, seed: int) -> Iterator[Schedule]:
-    """Schedules, each run: first all with at most one switch, then two, in an order drawn by the seed."""
+    """Runs schedules and yields each: first those without a switch, then with one, then with two, in an order drawn by
+    the seed."""
     level = [Schedule(first) for first in range(len(race.pair.parts))]
     tried = 0
     chance = seeded("races", seed, race.pair.name)
@@ -366,7 +388,7 @@ def _storms(job: tuple[int, Options, int]) -> Tally:
 
 
 def prove(options: Options, tell: Callable[[str], None], size: Size | None = None) -> Report:
-    """Interleaves pairs, then storms, then a crowd."""
+    """Interleaves pairs, then runs storms, a crowd and the scripts."""
     size = size or (FULL if options.vectors == "embedded" else ON_A_SERVER)
     every = pairs()
     numbers = (
@@ -390,8 +412,7 @@ def prove(options: Options, tell: Callable[[str], None], size: Size | None = Non
         "scripts": len(scripts),
         "storms": sum(tally.tried for tally in storms),
         "crowd": done,
-        **{kind: whole.problems[kind] for kind in KINDS},
-        "broken": whole.broken,
+        **whole.report(KINDS),
     }
 
 

@@ -1,7 +1,7 @@
 """Deterministic interleavings: processes that hand over to one another just before a call to a store.
 
-Only one of them runs at any time. A `Schedule` says where the running one is held and which goes on; the same schedule
-gives the same run. Those with few switches are tried first, since few switches find most races
+Only one process runs at any time. A `Schedule` says where the running process is held and which process goes on; the
+same schedule gives the same run. Schedules with few switches are tried first, since few switches find most races
 (M. Musuvathi and S. Qadeer, Iterative context bounding for systematic testing of multithreaded programs, PLDI 2007).
 """
 
@@ -19,7 +19,8 @@ Step = Callable[[Actor], Any]
 
 @dataclass(frozen=True)
 class Schedule:
-    """Who begins, and where it is switched: at the how many-th call, to which process."""
+    """The process that begins, and the switches: the number of the call before which a process is held, and the process
+    that goes on."""
 
     first: int = 0
     switches: tuple[tuple[int, int], ...] = ()
@@ -29,11 +30,12 @@ class Schedule:
 
 
 Chooser = Callable[[int, int, Sequence[int]], int]
-"""Of a call's number, the process that is about to make it, and those that could go on: which goes on."""
+"""Chooses the process that goes on, of a call's number, the process that is about to make the call, and the processes
+that could go on."""
 
 
 def fixed(schedule: Schedule) -> Chooser:
-    """Follows a schedule; the others have their turn when one has ended."""
+    """Follows a schedule. When a process has ended, the next one has its turn."""
     switches = dict(schedule.switches)
 
     def choose(number: int, current: int, able: Sequence[int]) -> int:
@@ -45,7 +47,12 @@ def fixed(schedule: Schedule) -> Chooser:
 
 @dataclass(frozen=True)
 class Switch:
-    """Where one process is held, and which goes on: before its how many-th call of that name."""
+    """One switch of a script.
+
+    Attributes:
+        process, call, nth: the process is held before its ``nth`` call of that name.
+        to: the process that goes on.
+    """
 
     process: int
     call: str
@@ -54,14 +61,14 @@ class Switch:
 
 
 class Script:
-    """Follows switches in their order, each once."""
+    """Follows switches in their order, each of them once."""
 
     def __init__(self, switches: Sequence[Switch]) -> None:
         self._left = list(switches)
         self._made: Counter[tuple[int, str]] = Counter()
 
     def next(self, process: int, call: Call) -> int:
-        """Who goes on, when a process is about to make a call."""
+        """The process that goes on when a process is about to make a call."""
         self._made[process, call.label] += 1
         if not self._left:
             return process
@@ -73,16 +80,14 @@ class Script:
 
 @dataclass
 class Run:
-    """What happened.
+    """What happened in one interleaving.
 
     Attributes:
-        able: at each call, which processes could have gone on, the one that was about to make it first.
-        spans: of each process, the first and the last call of anybody while it was under way.
+        able: at each call, the processes that could have gone on; the process that was about to make the call is first.
     """
 
     outcomes: list[Outcome]
     able: list[tuple[int, ...]]
-    spans: list[tuple[int, int]]
 
 
 @dataclass
@@ -91,12 +96,10 @@ class _Process:
     plan: Plan
     turn: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     outcome: Outcome | None = None
-    first: int = 0
-    last: int = 0
 
 
 class _Table:
-    """Whose turn it is."""
+    """The round table at which the processes take turns."""
 
     def __init__(self, world: World, processes: Sequence[_Process], choose: Chooser, first: int) -> None:
         self._world = world
@@ -126,23 +129,21 @@ class _Table:
     def _switch(self) -> None:
         try:
             self.on_switch()
-        except Exception as error:  # noqa: BLE001 - the proof is broken, and says so once all have ended
+        except Exception as error:  # noqa: BLE001 - raised again once all processes have ended
             self._broken.append(error)
 
     def _live(self, number: int) -> None:
         me = self._processes[number]
         me.turn.acquire()
-        me.first = len(self.able)
         actor_plan = me.plan
 
         def plan(call: Call) -> Any:
             self._point(number, call)
             if self.mortal and call.write and self._world.clock.monotonic() - call.actor.born > LIFE_S:
-                raise Death  # no writer lives as long
+                raise Death  # no writer lives that long
             return actor_plan(call)
 
         me.outcome = self._world.run(me.step, plan, chance=number)
-        me.last = len(self.able)
         left = self._living()
         if left:
             self._switch()
@@ -177,10 +178,10 @@ def interleave(
     on_switch: Callable[[], None] = lambda: None,
     mortal: bool = True,
 ) -> Run:
-    """Runs processes as a schedule, ``choose`` or ``switches`` say, from their beginning to their end.
+    """Runs processes from their beginning to their end, in turns that a schedule, ``choose`` or ``switches`` say.
 
     Args:
-        mortal: whether a writer dies at its next write when it is older than a writer may be.
+        mortal: whether a process dies at its next write when it is older than a writer's life.
     """
     processes = [_Process(step, plans[number] if plans else let_pass) for number, step in enumerate(steps)]
     table = _Table(world, processes, choose or fixed(schedule), schedule.first)
@@ -188,12 +189,11 @@ def interleave(
     table.mortal = mortal
     table.script = Script(switches) if switches else None
     table.run()
-    outcomes = [one.outcome for one in processes if one.outcome is not None]
-    return Run(outcomes, table.able, [(one.first, one.last) for one in processes])
+    return Run([process.outcome for process in processes if process.outcome is not None], table.able)
 
 
 def children(schedule: Schedule, run: Run) -> Iterator[Schedule]:
-    """The schedules that differ from one that was run by one switch more, later than its last."""
+    """The schedules with one switch more than a schedule that was run; the new switch comes after all others."""
     start = schedule.switches[-1][0] + 1 if schedule.switches else 1
     for number in range(start, len(run.able)):
         for other in run.able[number][1:]:

@@ -1,4 +1,4 @@
-"""Scripted races: meetings so exact that chance seldom finds them. Each is held at named calls, and goes on as told."""
+"""Scripted races: exact meetings, which drawn schedules seldom find. The processes are held at named calls."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -24,7 +24,7 @@ UPDATE = "dynamodb.update_item"
 ROWS = "dynamodb.batch_write_item"
 READ = "dynamodb.batch_get_item"
 RESERVE, EMBEDDED = 2, 3
-"""Which of an ingest's heartbeats records how many chunks there will be, and which follows the embedding."""
+"""The number of an ingest's heartbeat that records its chunks, and of the heartbeat that follows the embedding."""
 
 
 @dataclass(frozen=True)
@@ -32,10 +32,13 @@ class Script:
     """One meeting.
 
     Attributes:
-        first: who begins.
-        expect: what must have come of it: the place of a process, and the error that it may end with; None: none.
-        calm: whether the counters are right and nothing is left afterwards.
-        mortal: whether who is older than a writer may be is ended; else it must end itself.
+        first: the place of the process that begins.
+        plans: the plan of each process; without them every call is made.
+        expect: of some processes, by their place, the error with which they must end; None: they must succeed.
+        check: says what is wrong after the meeting.
+        calm: whether the counters must be right and nothing may be left afterwards.
+        mortal: whether a process dies at its next write when it is older than a writer's life; else it must stop by
+            itself.
     """
 
     name: str
@@ -51,7 +54,7 @@ class Script:
 
 
 def run_script(script: Script, world: World) -> list[Problem]:
-    """One meeting, to the quiet after it."""
+    """Runs one meeting, sweeps, and says what is wrong."""
     scene = script.prepare(world)
     watch = Watch(world)
     plans = script.plans or tuple(let_pass for _ in script.steps(scene))
@@ -74,14 +77,14 @@ def run_script(script: Script, world: World) -> list[Problem]:
 def _ended(outcome: Outcome, error: type[Exception] | None) -> list[Problem]:
     if (error is None and outcome.acknowledged) or (error is not None and isinstance(outcome.failure, error)):
         return []
-    return [Problem("living_failed", f"ended so: {outcome.failure!r} {outcome.answer!r}")]
+    return [Problem("living_failed", f"a process ended with {outcome.failure!r} {outcome.answer!r}")]
 
 
-# -- what they do ------------------------------------------------------------------------------------
+# -- what the processes do ------------------------------------------------------------------------------------
 
 
 def _later(step: Step) -> Step:
-    """The same, when what is in progress has stalled."""
+    """The same step, once the documents in progress have stalled."""
 
     def run(actor: Actor) -> Any:
         actor.world.clock.advance(STALLED_S + 60)
@@ -98,13 +101,7 @@ def _ingest_slowly(scene: Scene) -> Step:
     """An ingest that seems to have stalled while it embeds."""
 
     def run(actor: Actor) -> Any:
-        embed = actor.embedder.embed
-
-        def slowly(texts: Any) -> Any:
-            actor.world.clock.advance(STALLED_S + 60)
-            return embed(texts)
-
-        actor.embedder.embed = slowly  # type: ignore[method-assign]  # one instance's own
+        do.while_embedding(actor, lambda: actor.world.clock.advance(STALLED_S + 60))
         return do.ingest()(actor, scene)
 
     return run
@@ -131,26 +128,22 @@ def _delete_collection_and_sweep(scene: Scene) -> Step:
 
 
 def _reindex_slowly(scene: Scene) -> Step:
-    """A reindex whose embedder takes longer than a writer lives, while the document goes for good."""
+    """A reindex whose embedder takes longer than a writer lives, while the document is removed for good."""
 
     def run(actor: Actor) -> Any:
-        embed = actor.embedder.embed
+        def remove_for_good() -> None:
+            actor.world.engine.documents.delete(TENANT, scene.named)
+            actor.world.clock.advance(LIFE_S)
+            sweep_until_quiet(actor.world)
 
-        def slowly(texts: Any) -> Any:
-            world = actor.world
-            world.engine.documents.delete(TENANT, scene.named)
-            world.clock.advance(LIFE_S)
-            sweep_until_quiet(world)
-            return embed(texts)
-
-        actor.embedder.embed = slowly  # type: ignore[method-assign]  # one instance's own
+        do.while_embedding(actor, remove_for_good)
         return do.reindex(actor, scene)
 
     return run
 
 
 def _dies_at(call_name: str) -> Plan:
-    """Dies after its first call of that name."""
+    """A plan by which the process dies after its first call of that name."""
 
     def plan(call: Call) -> Any:
         answer = call.perform()
@@ -162,7 +155,7 @@ def _dies_at(call_name: str) -> Plan:
 
 
 class _FirstGate(random.Random):
-    """Chance that always falls on the first of all gates, where a correction is written."""
+    """Randomness that always draws the first gate, where a reconcile writes its correction."""
 
     def randrange(self, start: int, stop: int | None = None, step: int = 1) -> int:
         return 0
@@ -191,7 +184,7 @@ def _miscounted(world: World) -> Scene:
 
 
 def _counted_or_not(world: World, scene: Scene) -> list[Problem]:
-    """The counter is right, or as far off as it was."""
+    """The counter is right, or as wrong as it was."""
     rows = read_rows(world.items)
     counted = sum(gate.get("documents", 0) for gate in rows.gates[scene.collection])
     off = counted - len(rows.ready())
@@ -203,7 +196,7 @@ def _counted_or_not(world: World, scene: Scene) -> list[Problem]:
 
 
 def _buried(world: World) -> Scene:
-    """A version that is served beneath hundreds of nearer chunks of one on its way in."""
+    """A served version whose chunks rank below hundreds of chunks of a version in progress."""
     scene = do.serving()(world)
     content = "\n\n".join(f"text text text x{number}" for number in range(450))
 
@@ -299,12 +292,12 @@ SCRIPTS: tuple[Script, ...] = (
         lambda scene: [_ingest(scene), lambda actor: do.delete_source()(actor, scene)],
         (Switch(0, READ, 1, 1), Switch(1, READ, 1, 0)),
     ),
-    Script("what is served lies beneath hundreds of chunks on their way in", _buried, _nothing, ()),
+    Script("served chunks rank below hundreds of chunks in progress", _buried, _nothing, ()),
 )
 
 
 def try_script(script: Script, options: Options) -> Tally:
-    """One meeting in a world of its own."""
+    """Runs one script in a world of its own."""
     world = World(options.store(), options.seed)
     tally = Tally()
     try:

@@ -1,12 +1,11 @@
-"""Storms and crowds: several processes at chance's mercy.
+"""Storms and crowds: several processes whose order and faults are random.
 
-A storm is deterministic: which process goes on, which call fails and how, which write comes late and who dies are drawn
-by a seed. A crowd is eight threads at once, as the machine happens to run them.
+A storm is deterministic: a seed draws which process goes on, which call fails and how, which write comes late and which
+process dies. A crowd is eight threads at once, in the order in which the machine happens to run them.
 """
 
 import random
 import threading
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -107,7 +106,11 @@ SCENES: tuple[Callable[[World], Scene], ...] = (
 
 @dataclass
 class Storm:
-    """One storm."""
+    """The choices of one storm.
+
+    Attributes:
+        late: cuts whose delayed writes have not reached the stores yet.
+    """
 
     world: World
     scene: Scene
@@ -135,28 +138,28 @@ class Storm:
             self.late.pop().land()
 
     def pass_time(self, actor: Actor) -> None:
-        """Time passes; what is on its way has arrived by then."""
+        """Lets time pass; all delayed writes have reached the stores by then."""
         self.land()
         self.world.clock.advance(STALLED_S + 60)
 
 
 def storm(world: World, saved: Any, scene: Scene, seed: object) -> list[Problem]:
-    """One storm, from a saved world to the quiet after it."""
+    """Runs one storm from a saved world, sweeps, and says what is wrong."""
     world.set_back(saved)
     chance = seeded("storm", seed)
     world.dynamodb.lag = chance.choice([0.0, 0.0, 0.4])
     watch = Watch(world)
-    here = Storm(world, scene, chance)
+    drawn = Storm(world, scene, chance)
     steps = [_step(watch, chance.choice(OFTEN + SELDOM if place == 0 else OFTEN), scene, chance) for place in range(3)]
-    steps.append(here.pass_time)
+    steps.append(drawn.pass_time)
     moments: list[Problem] = []
 
     def on_switch() -> None:
         moments.extend(moment_problems(read_rows(world.items), world.vector_texts()))
 
-    plans = [here.plan] * 3 + [lambda call: call.perform()]
-    run = interleave(world, steps, Schedule(), choose=here.choose, plans=plans, on_switch=on_switch)
-    here.land()
+    plans = [drawn.plan] * 3 + [lambda call: call.perform()]
+    run = interleave(world, steps, Schedule(), choose=drawn.choose, plans=plans, on_switch=on_switch)
+    drawn.land()
     world.dynamodb.lag = 0.0
     problems = moments + watch.problems + _unexpected(run.outcomes) + _unserved(run.outcomes, watch.served)
     return problems + look(world)[1] + sweep_until_quiet(world)[1]
@@ -187,7 +190,7 @@ def _unserved(outcomes: Sequence[Outcome], served: set[DocumentId]) -> list[Prob
 
 
 def try_storms(store: Any, seed: object, number: int) -> Tally:
-    """So many storms of one seed, over all scenes in turn."""
+    """Runs storms of one seed, over all scenes in turn."""
     world = World(store)
     tally = Tally()
     try:
@@ -212,10 +215,9 @@ def _blank(world: World) -> Any:
 
 
 def crowd(store: Any, seed: object, operations: int) -> tuple[int, list[Problem]]:
-    """Eight threads at once, each with so many operations; how many were done, and what was wrong."""
+    """Runs eight threads at once, each with so many operations; answers their number, and what was wrong."""
     world = World(store)
-    # Waiting lets the others go on. It moves no clock: a busy moment is no reason to be late.
-    world.clock.sleep = lambda seconds: time.sleep(min(seconds, 0.002))  # type: ignore[method-assign]
+    world.wait_in_real_time()
     scene = do.serving()(world)
     problems: list[Problem] = []
     watch = Watch(world, keep=False)
@@ -229,7 +231,7 @@ def crowd(store: Any, seed: object, operations: int) -> tuple[int, list[Problem]
                 answer = chance.choice(steps)(actor, scene, chance)
             except WeftError:
                 continue
-            except Exception as failure:  # noqa: BLE001 - it is judged
+            except Exception as failure:  # noqa: BLE001 - the proof judges every failure
                 problems.append(Problem("other", repr(failure)))
                 continue
             if isinstance(answer, RetrieveResult):

@@ -1,4 +1,4 @@
-"""Looks at every write while processes race: what no single state shows is in the order of the states."""
+"""The watch looks at every write while processes race: some broken promises show only in the order of the states."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -18,15 +18,17 @@ IN_PROGRESS = ("pending", "processing")
 
 
 class Watch:
-    """The order of a world's states.
+    """The states of a world, in order.
 
     Attributes:
-        problems: a number that fell, a living ingest that the sweep failed, one content embedded twice at once.
-        served: every document that came to be served.
+        problems: version numbers that fell, living ingests that the sweep failed, and contents that two ingests
+            embedded at once.
+        served: every document that was ever served.
 
     Args:
         keep: whether the states are kept, which `check_answer` needs.
-        by_source: documents in progress are removed by a delete of their source alone, so only older ones.
+        by_source: whether documents in progress are removed only by a delete of their source; then only versions that
+            began before the delete may go.
     """
 
     def __init__(self, world: World, *, keep: bool = True, by_source: bool = False) -> None:
@@ -40,7 +42,7 @@ class Watch:
 
     @property
     def moment(self) -> int:
-        """The present state's place."""
+        """The place of the present state."""
         return len(self._states) - 1
 
     def _see(self, before: Items, after: Items) -> None:
@@ -86,7 +88,7 @@ class Watch:
         return rfc3339(self._world.clock.now() - timedelta(seconds=SETTINGS.stalled_after_s))
 
     def _begun(self, new: Any, after: Items) -> None:
-        """One content is embedded by one ingest at a time, unless the other has stalled or can never win."""
+        """Two ingests embed one content at once only if the other has stalled or its version can never be served."""
         cutoff = self._cutoff()
         for key, other in after.items():
             if key[1] != "HEAD" or other is new or other["state"]["S"] not in IN_PROGRESS:
@@ -105,7 +107,7 @@ class Watch:
     # -- answers -----------------------------------------------------------------------------------
 
     def check_answer(self, answer: RetrieveResult, start: int, top_k: int) -> None:
-        """An answer that was worked out while the states from ``start`` on went by."""
+        """Checks an answer against every state from ``start`` on, the moment when its retrieve began."""
         states = {id(items): items for items in self._states[start:]}
         served = [read_rows(items).served() for items in states.values()]
         self.problems += answer_problems(answer, served, top_k)
@@ -116,7 +118,11 @@ def _rises(old: Any, new: Any, name: str) -> bool:
 
 
 def answer_problems(answer: RetrieveResult, served: Sequence[Sequence[Head]], top_k: int) -> list[Problem]:
-    """What is wrong with an answer, given what was served at each moment while it was worked out."""
+    """What is wrong with an answer.
+
+    Args:
+        served: the documents that were served at each moment of the time in which the answer was worked out.
+    """
     problems = []
     generations = {(head.document_id, head.attempt) for heads in served for head in heads}
     found: dict[str, dict[tuple[DocumentId, int], set[ChunkId]]] = {}
@@ -139,5 +145,5 @@ def answer_problems(answer: RetrieveResult, served: Sequence[Sequence[Head]], to
 
 
 def question(collection: Any, top_k: int) -> RetrieveQuery:
-    """A question that every chunk of a proof answers."""
+    """A question that every chunk of the racing proofs answers."""
     return RetrieveQuery(query="text", collections=[collection], top_k=top_k)
