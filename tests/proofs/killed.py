@@ -1,9 +1,10 @@
-"""Real processes, killed by SIGKILL at random moments: moto's server holds the table, a file on disk the vectors.
+"""Real processes, killed by SIGKILL at random moments: moto's server holds the table, and a file on disk the vectors.
 
 Three processes take part beside the proof itself. The *server* is moto. The *nursery* has everything imported and forks
-*workers*, which do one operation after another until they are killed; what they begin and what was acknowledged
-they write down first. After some kills the judge looks at the stores: what was acknowledged last is served, or what was
-begun after it. Each worker lives a while later than the one before, so that it meets what that one left.
+*workers*, which do one operation after another until they are killed. A worker writes into a journal what it begins,
+before it begins, and what was acknowledged. After some kills the judge looks at the stores: each source must serve the
+content that was acknowledged last, or one that was begun since. Each worker lives a while later than the worker before
+it, so that it meets what that worker left.
 """
 
 import json
@@ -50,7 +51,7 @@ SIZES = (1, 3, 30)
 
 
 class LaterClock(SystemClock):
-    """The machine's clock, so many seconds ahead."""
+    """The machine's clock, moved ahead by some seconds."""
 
     def __init__(self, ahead: float) -> None:
         super().__init__()
@@ -87,7 +88,8 @@ def _engine(url: str, path: Path, clock: SystemClock) -> tuple[Engine, HashedEmb
 
 
 class Worker:
-    """Does one operation after another, and writes down what it begins and what was acknowledged."""
+    """A process that does one operation after another, and writes into a journal what it begins and what was
+    acknowledged."""
 
     def __init__(self, order: dict[str, Any]) -> None:
         self._engine, self._embedder = _engine(order["url"], Path(order["vectors"]), LaterClock(order["ahead"]))
@@ -96,7 +98,7 @@ class Worker:
         self._journal = os.open(order["journal"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
     def run(self) -> None:
-        """Never ends by itself."""
+        """Works until the process is killed."""
         steps = (self._ingest, self._ingest, self._ingest, self._loose, self._fail, self._delete, self._sweep)
         for number in range(1_000_000):
             try:
@@ -107,21 +109,21 @@ class Worker:
     def _write(self, what: str, name: str, effect: str | None) -> None:
         os.write(self._journal, (json.dumps([what, name, effect]) + "\n").encode())
 
-    def _given(self, tag: str, key: str | None) -> IngestInput:
+    def _request(self, tag: str, key: str | None) -> IngestInput:
         content = text(tag, self._chance.choice(SIZES)).encode()
         return IngestInput(collection_id=self._collection, content=content, source_key=key)
 
     def _ingest(self, tag: str) -> None:
         key = self._chance.choice(KEYS)
-        # Now and then what an earlier one began: so that its work is joined or claimed.
+        # Now and then the content of an earlier worker, so that its document is joined or claimed.
         tag = self._chance.choice([tag, "again"])
         self._write("begins", key, tag)
-        result = self._engine.ingest.ingest(TENANT, self._given(tag, key), self._deadline())
+        result = self._engine.ingest.ingest(TENANT, self._request(tag, key), self._deadline())
         self._acknowledge(result, key, tag)
 
     def _loose(self, tag: str) -> None:
         self._write("begins", f"loose {tag}", tag)
-        result = self._engine.ingest.ingest(TENANT, self._given(tag, None), self._deadline())
+        result = self._engine.ingest.ingest(TENANT, self._request(tag, None), self._deadline())
         self._acknowledge(result, f"loose {tag}", tag)
 
     def _acknowledge(self, result: IngestResult, name: str, tag: str) -> None:
@@ -131,7 +133,7 @@ class Worker:
     def _fail(self, tag: str) -> None:
         self._embedder.failure = Unavailable("The embedder does not answer")
         try:
-            self._engine.ingest.ingest(TENANT, self._given(tag, KEYS[0]), self._deadline())
+            self._engine.ingest.ingest(TENANT, self._request(tag, KEYS[0]), self._deadline())
         finally:
             self._embedder.failure = None
 
@@ -171,7 +173,7 @@ def nursery() -> None:
 
 
 def serve() -> None:
-    """moto's server. One request at a time: its transactions are not safe from one another in threads."""
+    """Runs moto's server. It answers one request at a time: in threads its transactions do not exclude one another."""
     application = DomainDispatcherApplication(create_backend_app)
     lock = threading.Lock()
 
@@ -234,7 +236,8 @@ class RealWorld(World):
 
 
 def expected(journal: str) -> dict[str, set[str | None]]:
-    """By source, or loose content, what may be served: what was acknowledged last, or was begun since."""
+    """The tags that each source, or each content without a source key, may serve: the tag that was acknowledged last,
+    and those that were begun since; None: nothing."""
     possible: dict[str, set[str | None]] = {}
     for line in journal.splitlines():
         what, name, effect = json.loads(line)
@@ -246,24 +249,24 @@ def expected(journal: str) -> dict[str, set[str | None]]:
 
 
 def judge(world: Any, journal: Path) -> list[Problem]:
-    """Looks at once, then sweeps, and compares with what the workers wrote down."""
+    """Looks at the stores at once, then sweeps, and compares them with the journal of the workers."""
     problems = look(world)[1]
     rows, found = sweep_until_quiet(world)
     problems += found
     served: dict[str, str] = {}
-    for _, _, key, tag, *_ in (one for one in summary(rows) if one[0] == "served"):
+    for _, _, key, tag, *_ in (entry for entry in summary(rows) if entry[0] == "served"):
         served[key or f"loose {tag}"] = tag
     possible = expected(journal.read_text())
     for name in possible.keys() | served.keys():
         if served.get(name) not in possible.get(name, set()):
             problems.append(Problem("lost", f"{name} serves {served.get(name)}, not one of {possible.get(name)}"))
-    settled = [json.dumps(["done", name, served.get(name)]) for name in possible]
-    journal.write_text("".join(line + "\n" for line in settled))
+    lines = [json.dumps(["done", name, served.get(name)]) + "\n" for name in possible]
+    journal.write_text("".join(lines))
     return problems
 
 
 def kill(kills: int, seed: int, tell: Callable[[str], None], *, per_judge: int = 5) -> list[Problem]:
-    """Starts and kills so many workers; what the judge found."""
+    """Starts and kills that many workers; answers what the judge found."""
     chance = seeded("kills", seed)
     problems: list[Problem] = []
     with tempfile.TemporaryDirectory() as folder, _process("serve") as server, _process("nursery") as nurse:

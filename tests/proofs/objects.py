@@ -1,7 +1,8 @@
 """A bucket with versions, the notifications that S3 sends of its changes, and the queue that hands them out.
 
-In memory, and safe for threads. Of S3's client it has what the queue's function uses. The notifications are as AWS
-sends them: keys encoded, versions named, sequencers of different lengths, one event of a multipart upload.
+All of them are in memory and safe for threads. The bucket has those functions of S3's client that the queue's handler
+calls. The notifications are as AWS sends them: encoded keys, named versions, sequencers of different lengths, and one
+event for a multipart upload.
 """
 
 import io
@@ -22,7 +23,7 @@ CREATED = ("Put", "Post", "Copy", "CompleteMultipartUpload")
 
 @dataclass(frozen=True)
 class Version:
-    """One version of an object. ``content``: None for a delete marker."""
+    """One version of an object. Its content is None when the version is a delete marker."""
 
     id: str
     content: bytes | None
@@ -34,8 +35,8 @@ class Change:
     """One change of a key, as its notification tells of it.
 
     Attributes:
-        number: its place in the order of all changes.
-        sequencer: the place as S3 names it.
+        number: the place of the change in the order of all changes.
+        sequencer: the same place as S3 writes it.
     """
 
     number: int
@@ -63,8 +64,10 @@ class Change:
 
 
 class Bucket:
-    """Attributes:
-    changes: all there were, in order.
+    """A bucket that keeps every version of its objects.
+
+    Attributes:
+        changes: all changes so far, in order.
     """
 
     def __init__(self, chance: random.Random) -> None:
@@ -73,18 +76,18 @@ class Bucket:
         self._versions: dict[str, list[Version]] = {}
         self.changes: list[Change] = []
 
-    # -- who writes --------------------------------------------------------------------------------
+    # -- changes -----------------------------------------------------------------------------------
 
     def put(self, key: str, content: bytes, content_type: str = "text/plain") -> Change:
-        """A new version of an object."""
+        """Puts a new version of an object."""
         return self._add(key, content, content_type, f"ObjectCreated:{self._chance.choice(CREATED)}")
 
     def remove(self, key: str) -> Change:
-        """A plain delete: a marker."""
+        """Deletes an object as a plain delete does: by a delete marker."""
         return self._add(key, None, "", self._removed("DeleteMarkerCreated"))
 
     def expunge(self, key: str, version: Version) -> Change:
-        """One version, or a marker, goes for good."""
+        """Deletes one version, or a delete marker, for good."""
         with self._lock:
             self._versions[key].remove(version)
             return self._change(self._removed("Delete"), key, version)
@@ -101,7 +104,7 @@ class Bucket:
     def _change(self, event: str, key: str, version: Version) -> Change:
         number = len(self.changes) + 1
         sequencer = f"0055AED6{number:08X}00"
-        # They may be of different lengths, and are compared as if the shorter went on with zeros.
+        # Sequencers may be of different lengths, and compare as if the shorter one went on with zeros.
         if self._chance.random() < SHORT:
             sequencer = sequencer.rstrip("0")
         change = Change(number, event, key, version, sequencer)
@@ -109,16 +112,16 @@ class Bucket:
         return change
 
     def versions(self, key: str) -> list[Version]:
-        """What a key has, oldest first."""
+        """The versions of a key, oldest first."""
         with self._lock:
             return list(self._versions.get(key, ()))
 
     def current(self, key: str) -> Version | None:
-        """What the key holds; None when it has nothing, or a marker."""
+        """The current version of a key; None when the key has no version, or a delete marker."""
         versions = self.versions(key)
         return versions[-1] if versions and versions[-1].content is not None else None
 
-    # -- who reads: S3's client --------------------------------------------------------------------
+    # -- the functions of S3's client ---------------------------------------------------------------
 
     def get_object(self, *, Bucket: str, Key: str, VersionId: str | None = None) -> dict[str, Any]:  # noqa: N803 - S3's
         version = self._find(Key, VersionId, "NoSuchKey")
@@ -149,11 +152,12 @@ def _head(version: Version) -> dict[str, Any]:
 
 @dataclass
 class Message:
-    """One delivery to be. Of a change there may be several.
+    """One message of the queue. Several messages may tell of the same change.
 
     Attributes:
-        changes: what it tells of; none for what is no notification of a change.
-        visible: the time from which it is handed out.
+        changes: the changes that the message tells of; none when it is no notification of a change.
+        visible: the time from which the message is handed out.
+        received: how often the message was handed out.
     """
 
     id: str
@@ -163,18 +167,18 @@ class Message:
     received: int = 0
 
     def record(self) -> dict[str, Any]:
-        """The message as the function gets it."""
+        """The message as the handler gets it."""
         return {"messageId": self.id, "receiptHandle": self.id, "body": self.body, "eventSource": "aws:sqs"}
 
 
 @dataclass
 class Queue:
-    """Hands each message out until it is settled, or has been received too often.
+    """A queue that hands each message out until it is acknowledged, or has been received too often.
 
     Attributes:
-        waiting: neither settled nor dead.
+        waiting: messages that are neither acknowledged nor dead letters.
         dead: the dead-letter queue.
-        deliveries: how often a message was handed out.
+        deliveries: how often messages were handed out.
     """
 
     max_receives: int
@@ -184,32 +188,35 @@ class Queue:
     _sent: int = 0
 
     def send(self, body: str | Sequence[Change], copies: int = 1, visible: float = 0.0) -> None:
-        """At least once is as often as it likes."""
+        """Sends a notification of changes, or any other body. SQS delivers at least once: there may be copies."""
         changes = () if isinstance(body, str) else tuple(body)
-        text = body if isinstance(body, str) else json.dumps({"Records": [one.record() for one in body]})
+        text = body if isinstance(body, str) else json.dumps({"Records": [change.record() for change in body]})
         for _ in range(copies):
             self._sent += 1
             self.waiting.append(Message(f"message-{self._sent}", text, changes, visible))
 
     def receive(self, now: float, largest: int, chance: random.Random) -> Iterator[list[Message]]:
-        """All that is visible, in any order, in batches."""
-        self.dead += [one for one in self.waiting if one.received >= self.max_receives]
-        self.waiting = [one for one in self.waiting if one.received < self.max_receives]
-        visible = [one for one in self.waiting if one.visible <= now]
+        """Hands out all visible messages, in a random order, in batches of at most ``largest``."""
+        self.dead += [message for message in self.waiting if message.received >= self.max_receives]
+        self.waiting = [message for message in self.waiting if message.received < self.max_receives]
+        visible = [message for message in self.waiting if message.visible <= now]
         chance.shuffle(visible)
         while visible:
             size = chance.randint(1, largest)
             batch, visible = visible[:size], visible[size:]
-            for one in batch:
-                one.received += 1
+            for message in batch:
+                message.received += 1
             self.deliveries += len(batch)
             yield batch
 
-    def settle(self, batch: Sequence[Message], back: Mapping[str, float]) -> list[Message]:
-        """What is over, and what comes back at which time; answers what was acknowledged."""
-        for one in batch:
-            one.visible = back.get(one.id, one.visible)
-        acknowledged = [one for one in batch if one.id not in back]
-        gone = {one.id for one in acknowledged}
-        self.waiting = [one for one in self.waiting if one.id not in gone]
+    def acknowledge(self, batch: Sequence[Message], back: Mapping[str, float]) -> list[Message]:
+        """Removes the messages of a batch that succeeded, and answers them.
+
+        Args:
+            back: by message, the time from which a message that did not succeed is handed out again.
+        """
+        for message in batch:
+            message.visible = back.get(message.id, message.visible)
+        acknowledged = [message for message in batch if message.id not in back]
+        self.waiting = [message for message in self.waiting if message not in acknowledged]
         return acknowledged

@@ -258,16 +258,16 @@ def ingest_badly(actor: Actor, scene: Scene, tag: str = "bad", source_key: str |
 
 def overtaken(actor: Actor, scene: Scene) -> IngestResult:
     """An ingest that is overtaken while it embeds: a later ingest makes its version ready first."""
-    while_embedding(actor, lambda: actor.world.plain.ingest(scene.collection, text("newer"), source_key=KEY))
+    while_embedding(actor, lambda _: actor.world.plain.ingest(scene.collection, text("newer"), source_key=KEY))
     return actor.ingest(scene.collection, text("new"), source_key=KEY)
 
 
-def while_embedding(actor: Actor, happens: Callable[[], object]) -> None:
-    """Lets something happen at every call of an actor's embedder, before the embedder answers."""
+def while_embedding(actor: Actor, happens: Callable[[Sequence[str]], object]) -> None:
+    """Lets something happen with the texts of every call of an actor's embedder, before the embedder answers."""
     embed = actor.embedder.embed
 
     def embed_late(texts: Sequence[str]) -> Embeddings:
-        happens()
+        happens(texts)
         return embed(texts)
 
     actor.embedder.embed = embed_late  # type: ignore[method-assign]  # of this instance alone

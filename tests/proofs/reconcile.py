@@ -1,15 +1,26 @@
-"""Proof: a reconcile finds everything in which rows and vectors disagree, repairs it, and touches nothing else.
+"""Proof of reconcile: a reconcile finds every difference between rows and vectors, repairs it, and changes nothing
+else.
 
-A collection of many documents, some in progress and some failed, is damaged at random in both directions. Workers
-reconcile it whose time is up again and again, and who die between two steps. Then every row and every vector is
-compared with what it was before the damage. Small collections go through worse: workers that die at any call, and two
-at once, of whom one may sleep for longer than its lease.
+A collection of many documents, some in progress and some failed, is damaged at random: vectors are deleted, stray
+vectors are added, chunk rows are deleted, and counters are made wrong. Workers reconcile the collection, whose time is
+up again and again, and who die between two steps. Then every row and every vector is compared with what it was before
+the damage. Small collections meet worse: workers that die at any call, and two workers at once, of whom one may sleep
+for longer than its lease.
+
+Keys of the last line:
+
+- ``chunks``: the chunks of the ready documents of the large collection.
+- ``damaged``, ``found``, ``repaired``: the differences that were made, that the report of the reconcile tells of, and
+  that are gone afterwards. All wrong counters together count as one difference.
+- ``false_repairs``: rows and vectors that were changed although nothing was wrong with them.
+- ``seconds``: the duration of the large reconcile. ``deaths``: its workers that died.
+- ``small_trials``: the reconciles of small collections.
+- ``problems``: promises that were seen broken. ``broken`` shows the first of them.
 """
 
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
@@ -18,7 +29,6 @@ import core.recovery.reconcile
 from core.metadata import table
 from core.metadata.jobs import Job, JobKind
 from core.metadata.rows import Counts
-from core.model.document import DocumentState
 from core.model.ids import MAX_ATTEMPT, ChunkId, CollectionId, DocumentId
 from core.recovery.jobs import LEASE
 from core.vectors.types import VectorRecord
@@ -28,7 +38,7 @@ from tests.proofs.command import Options, Report, main
 from tests.proofs.harness import TENANT, Actor, Saved, World, seeded
 from tests.proofs.operations import Scene
 from tests.proofs.schedule import Schedule, interleave
-from tests.proofs.tally import Tally
+from tests.proofs.tally import Tally, total
 from tests.support.books import Problem
 from tests.support.contents import text
 from tests.support.dynamodb import Items
@@ -42,7 +52,7 @@ DAMAGED = 0.01
 DAMAGED_SMALL = 0.2
 LARGEST = 99
 HUGE = 1200
-"""Chunks of one document: more than a worker looks at in one step."""
+"""The chunks of one document: more than a worker looks at in one step."""
 APART = 20
 OTHERS_EVERY = 60
 CALL_S = 0.05
@@ -57,10 +67,10 @@ Key = tuple[str, str]
 
 
 class Stage:
-    """A world with a collection to be damaged, and another beside it.
+    """A world with a collection to be damaged, and another collection beside it.
 
     Attributes:
-        chunks: of its ready documents.
+        chunks: the number of chunks of the ready documents of the collection.
     """
 
     def __init__(self, options: Options, chunks: int) -> None:
@@ -91,7 +101,7 @@ class Stage:
         self.world.clock.advance(0.01)
 
     def _others(self, number: int) -> None:
-        """Documents in progress, failed ones, one of a second attempt's, and one elsewhere."""
+        """Adds documents in progress, a failed one, one that was claimed, and one in the other collection."""
         world, scene = self.world, Scene(self.collection)
         for write in (do.BEGIN, do.CHUNKS, do.VECTORS):
             do.stalled(lambda _: scene, write, None, 9, f"half{number}{write}", seconds=0)(world)
@@ -101,21 +111,20 @@ class Stage:
         self._ingest(self._elsewhere, f"elsewhere{number}", 7)
 
     def _put_apart(self) -> None:
-        """A small table is a quick one: the rows of what has been ingested wait elsewhere."""
+        """Takes the rows of the ingested documents out of the table for a while: a small table is quick."""
         items = self.world.items
         self._apart |= {key: item for key, item in items.items() if key not in self._shared}
         self.world.dynamodb.set_back({key: item for key, item in items.items() if key in self._shared})
 
     def ready(self) -> list[Any]:
         """The rows of the collection's ready documents."""
-        heads = read_rows(self.world.items).heads.values()
-        return [one for one in heads if one.collection_id == self.collection and one.state == DocumentState.READY]
+        return [head for head in read_rows(self.world.items).ready() if head.collection_id == self.collection]
 
     def job(self) -> Job:
-        """How far the reconcile is."""
+        """The job of the reconcile, which says how far it is."""
         found = self.world.stores.jobs.get(TENANT, self.collection, JobKind.RECONCILE)
         if found is None:
-            raise ValueError("a collection has its first reconcile from its beginning")
+            raise ValueError("a new collection has no job of its first reconcile")
         return found
 
 
@@ -123,11 +132,11 @@ class Stage:
 
 
 class Damage:
-    """What disagrees, and what the world was before.
+    """The damage of a collection, and what the world was before it.
 
     Attributes:
         missing: chunks whose vectors were deleted.
-        stray: vectors that were added.
+        stray: chunks of which vectors were added.
         lost: chunks whose rows were deleted.
     """
 
@@ -137,20 +146,20 @@ class Damage:
         self._space = stage.world.embedder.space
         self._items, self._records = dict(self._world.items), dict(self._world.mirror.records)
         heads = stage.ready()
-        served = [one for head in heads for one in head.served_chunk_ids()]
+        served = [chunk_id for head in heads for chunk_id in head.served_chunk_ids()]
         victims = chance.sample(served, max(6, round(share * len(served))))
         third = len(victims) // 3
         self.missing, self.lost = set(victims[:third]), set(victims[third : 2 * third])
         self.stray: set[ChunkId] = set()
         while len(self.stray) < len(victims) - 2 * third:
-            one = _stray(chance.choice(heads), chance)
-            if (TENANT, self._space, one) not in self._records:
-                self.stray.add(one)
+            chunk_id = _stray(chance.choice(heads), chance)
+            if (TENANT, self._space, chunk_id) not in self._records:
+                self.stray.add(chunk_id)
         self._do(chance)
 
     @property
     def count(self) -> int:
-        """The counters count once."""
+        """The number of differences; all wrong counters together are one."""
         return len(self.missing) + len(self.stray) + len(self.lost) + 1
 
     def _do(self, chance: random.Random) -> None:
@@ -158,9 +167,11 @@ class Damage:
         world.mirror.delete(TENANT, self._space, sorted(self.missing))
         [vector] = world.embedder.embed(["stray"]).vectors
         collection = self._stage.collection
-        records = [VectorRecord(one, collection, None, None, "stray text", vector) for one in sorted(self.stray)]
+        records = [
+            VectorRecord(chunk_id, collection, None, None, "stray text", vector) for chunk_id in sorted(self.stray)
+        ]
         world.mirror.write(TENANT, self._space, records)
-        gone = {_row(one) for one in self.lost}
+        gone = {_row(chunk_id) for chunk_id in self.lost}
         items = {key: item for key, item in world.items.items() if key not in gone}
         for number in chance.sample(range(table.GATES), 3):
             gate = table.gate(TENANT, collection, number)
@@ -168,7 +179,7 @@ class Damage:
         world.dynamodb.set_back(items)
 
     def found(self, counts: dict[str, int]) -> int:
-        """How much of it a report tells of. A lost chunk's vector is one more that goes."""
+        """The number of differences that a report tells of. The vector of a lost chunk is removed too."""
         right = {
             "embedded_again": len(self.missing),
             "removed": len(self.stray) + len(self.lost),
@@ -178,14 +189,15 @@ class Damage:
         return self.count - sum(abs(wanted - counts.get(name, 0)) for name, wanted in right.items())
 
     def left(self) -> tuple[list[str], list[str]]:
-        """What is not as it was: of the damage, and of the rest. A lost chunk is whole when its vector is gone too."""
+        """What differs from the world before the damage: differences that were not repaired, and changes of the rest.
+        The difference of a lost chunk is repaired when its vector is gone too."""
         damaged: list[str] = []
         rest: list[str] = []
-        right = {place: one for place, one in self._records.items() if place[2] not in self.lost}
+        right = {place: record for place, record in self._records.items() if place[2] not in self.lost}
         for place in _differences(right, self._world.mirror.records):
             own = place[2] in self.missing | self.stray | self.lost
             (damaged if own else rest).append(f"vector {place[2]}")
-        gone = {_row(one) for one in self.lost}
+        gone = {_row(chunk_id) for chunk_id in self.lost}
         rows = {key: item for key, item in self._items.items() if key not in gone}
         rest += [f"row {key}" for key in _differences(_comparable(rows), _comparable(self._world.items))]
         if _totals(self._items) != _totals(self._world.items):
@@ -194,13 +206,13 @@ class Damage:
 
 
 def _stray(head: Any, chance: random.Random) -> ChunkId:
-    """A vector of a document that never was, or of an attempt or an index that the document does not serve."""
+    """A chunk of a document that never was, or of an attempt or an index that a document does not serve."""
     match chance.randrange(3):
         case 0:
             never = DocumentId.new(chance.getrandbits(41), chance.getrandbits(74))
             return ChunkId.of(never, chance.randint(1, MAX_ATTEMPT), chance.randrange(LARGEST))
         case 1:
-            attempt = chance.choice([one for one in range(1, MAX_ATTEMPT + 1) if one != head.attempt])
+            attempt = chance.choice([number for number in range(1, MAX_ATTEMPT + 1) if number != head.attempt])
             return ChunkId.of(head.document_id, attempt, chance.randrange(head.chunk_count))
         case _:
             return ChunkId.of(head.document_id, head.attempt, head.chunk_count + chance.randrange(LARGEST))
@@ -217,12 +229,12 @@ def _miscounted(gate: dict[str, Any], chance: random.Random) -> dict[str, Any]:
 
 
 def _comparable(items: Items) -> Items:
-    """All rows but the job's, which move on, and the gates', of which the sums count."""
+    """All rows but those of jobs, which go on, and those of gates, whose sums are compared instead."""
     return {key: item for key, item in items.items() if key[1] != "GATE" and not key[1].startswith("JOB#")}
 
 
 def _totals(items: Items) -> dict[tuple[str, str], int]:
-    """What the gates of each collection count."""
+    """The sums of the gates of each collection, by collection and counter."""
     totals: dict[tuple[str, str], int] = {}
     for (partition, sort), item in items.items():
         if sort == "GATE":
@@ -232,20 +244,20 @@ def _totals(items: Items) -> dict[tuple[str, str], int]:
     return totals
 
 
-def _differences(right: Any, there: Any) -> list[Any]:
-    return [place for place in right.keys() | there.keys() if right.get(place) != there.get(place)]
+def _differences(right: Any, present: Any) -> list[Any]:
+    return [place for place in right.keys() | present.keys() if right.get(place) != present.get(place)]
 
 
 # -- the workers -------------------------------------------------------------------------------------
 
 
 def turn(stage: Stage, seconds: float = TURN_S) -> Callable[[Actor], Any]:
-    """One call, of so much time."""
+    """One call of the reconcile, with so much time."""
     return lambda actor: actor.engine.reconcile.run(TENANT, stage.collection, actor.world.clock.monotonic() + seconds)
 
 
 def reconcile(stage: Stage, plan: Plan) -> Iterator[Problem]:
-    """Workers one after the other, until one comes to the end."""
+    """Runs workers one after the other, until the reconcile has finished."""
     for _ in range(TURNS):
         outcome = stage.world.run(turn(stage), plan)
         if outcome.failure is not None:
@@ -259,7 +271,7 @@ def reconcile(stage: Stage, plan: Plan) -> Iterator[Problem]:
 
 
 def tired(chance: random.Random, deaths: list[int]) -> Plan:
-    """Time passes in every call, and some die once they have saved how far they are."""
+    """A plan by which time passes in every call, and some workers die once they have saved how far they are."""
 
     def plan(call: Call) -> Any:
         call.actor.world.clock.advance(CALL_S)
@@ -273,7 +285,7 @@ def tired(chance: random.Random, deaths: list[int]) -> Plan:
 
 
 def dying(chance: random.Random) -> Plan:
-    """Whoever works dies at any call, before it or after it."""
+    """A plan by which a worker dies at some calls, before the call or after it."""
 
     def plan(call: Call) -> Any:
         dies = chance.random()
@@ -288,7 +300,7 @@ def dying(chance: random.Random) -> Plan:
 
 
 def sleepy(chance: random.Random) -> Plan:
-    """Now and then a call takes longer than the lease."""
+    """A plan by which now and then a call takes longer than the lease."""
 
     def plan(call: Call) -> Any:
         if chance.random() < SLEEPS:
@@ -299,7 +311,7 @@ def sleepy(chance: random.Random) -> Plan:
 
 
 def _two_at_once(stage: Stage, chance: random.Random) -> Iterator[Problem]:
-    """Two workers as chance has it; what they leave, a third one does."""
+    """Runs two workers in a random order; a third worker finishes what they leave."""
 
     def choose(number: int, current: int, able: Sequence[int]) -> int:
         return chance.choice(able)
@@ -310,7 +322,7 @@ def _two_at_once(stage: Stage, chance: random.Random) -> Iterator[Problem]:
     )
     for outcome in run.outcomes:
         if not outcome.acknowledged:
-            yield Problem("other", f"one of two ended so: {outcome.failure!r}")
+            yield Problem("other", f"one of two workers ended with {outcome.failure!r}")
     if not stage.job().finished:
         stage.world.clock.advance(LEASE.total_seconds() + 1)
         yield from reconcile(stage, let_pass)
@@ -323,22 +335,8 @@ def _one_after_another(stage: Stage, chance: random.Random) -> Iterator[Problem]
 # -- the proof ---------------------------------------------------------------------------------------
 
 
-@dataclass
-class Large:
-    """What came of the large collection."""
-
-    chunks: int
-    damaged: int
-    found: int
-    repaired: int
-    false_repairs: int
-    seconds: float
-    deaths: int
-    problems: list[Problem]
-
-
-def try_large(options: Options, chunks: int, tell: Callable[[str], None]) -> Large:
-    """Damages a collection of so many chunks, and reconciles it."""
+def try_large(options: Options, chunks: int, tell: Callable[[str], None]) -> tuple[Report, Tally]:
+    """Damages a collection of that many chunks, and reconciles it; answers the first keys of the last line."""
     tell(f"{chunks} chunks are ingested")
     stage = Stage(options, chunks)
     chance = seeded("damage", options.seed)
@@ -349,24 +347,29 @@ def try_large(options: Options, chunks: int, tell: Callable[[str], None]) -> Lar
     problems = list(reconcile(stage, tired(chance, deaths)))
     seconds = perf_counter() - start
     damaged, rest = damage.left()
-    problems += [Problem("left", each) for each in damaged] + [Problem("false_repairs", each) for each in rest]
-    found = damage.found(stage.job().counts)
+    tally = Tally()
+    tally.add("the large collection", [*problems, *_left_problems(damaged, rest)])
+    report: Report = {
+        "chunks": stage.chunks,
+        "damaged": damage.count,
+        "found": damage.found(stage.job().counts),
+        "repaired": damage.count - len(damaged),
+        "false_repairs": len(rest),
+        "seconds": round(seconds, 1),
+        "deaths": len(deaths),
+    }
     stage.world.close()
-    return Large(
-        stage.chunks,
-        damage.count,
-        found,
-        damage.count - len(damaged),
-        len(rest),
-        round(seconds, 1),
-        len(deaths),
-        problems,
-    )
+    return report, tally
+
+
+def _left_problems(damaged: list[str], rest: list[str]) -> list[Problem]:
+    """Damage that was not repaired, and changes of anything else."""
+    return [Problem("left", each) for each in damaged] + [Problem("false_repairs", each) for each in rest]
 
 
 @contextmanager
 def short_steps() -> Iterator[None]:
-    """A worker's step is a few documents, so that a small collection takes many."""
+    """Makes a worker's step a few documents, so that a small collection takes many steps."""
     sizes = ((core.recovery.reconcile, "CHUNKS_AT_ONCE"), (core.recovery.reconcile, "DOCUMENTS_AT_ONCE"))
     places = (*sizes, (core.recovery.ready_chunks, "DOCUMENTS_AT_ONCE"))
     before = [getattr(module, name) for module, name in places]
@@ -381,7 +384,7 @@ def short_steps() -> Iterator[None]:
 
 @short_steps()
 def try_small(options: Options, trials: int, tell: Callable[[str], None]) -> Tally:
-    """Small collections, and workers that have worse to bear."""
+    """Reconciles small collections by workers that die at any call, and by two workers at once."""
     stage = Stage(options, SMALL)
     saved: Saved = stage.world.save()
     tally = Tally()
@@ -392,8 +395,7 @@ def try_small(options: Options, trials: int, tell: Callable[[str], None]) -> Tal
             chance = seeded(name, options.seed, number)
             damage = Damage(stage, DAMAGED_SMALL, chance)
             problems = list(trial(stage, chance))
-            damaged, rest = damage.left()
-            problems += [Problem("left", each) for each in damaged] + [Problem("false_repairs", each) for each in rest]
+            problems += _left_problems(*damage.left())
             tally.add(f"{name}, trial {number}", problems)
     stage.world.close()
     return tally
@@ -402,22 +404,16 @@ def try_small(options: Options, trials: int, tell: Callable[[str], None]) -> Tal
 def prove(
     options: Options, tell: Callable[[str], None], chunks: int | None = None, trials: int | None = None
 ) -> Report:
-    """Reconciles a large collection, and small ones."""
-    large = try_large(options, CHUNKS * options.rounds if chunks is None else chunks, tell)
+    """Reconciles a large collection, then small ones."""
+    report, large = try_large(options, CHUNKS * options.rounds if chunks is None else chunks, tell)
     small = try_small(options, TRIALS * options.rounds if trials is None else trials, tell)
-    whole = Tally()
-    whole.add("the large collection", large.problems)
+    whole = total([large, small])
     return {
-        "chunks": large.chunks,
-        "damaged": large.damaged,
-        "found": large.found,
-        "repaired": large.repaired,
-        "false_repairs": large.false_repairs + small.problems["false_repairs"],
-        "seconds": large.seconds,
-        "deaths": large.deaths,
+        **report,
+        "false_repairs": whole.problems["false_repairs"],
         "small_trials": small.tried,
-        "problems": sum(small.problems.values()) + len(large.problems),
-        "broken": [*whole.broken, *small.broken],
+        "problems": whole.problems.total(),
+        "broken": whole.broken,
     }
 
 

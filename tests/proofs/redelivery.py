@@ -1,10 +1,22 @@
-"""Proof: however often, in whatever order and by however many at once the bucket's events are delivered, each version
-that is begun is embedded once, the last state of an object wins, and what was removed stays removed.
+"""Proof of redelivery: however often, in whatever order and by however many handlers at once the bucket's events are
+delivered, each version is embedded once, the last state of an object is served, and a removed object stays removed.
 
-Objects are put, replaced, removed and purged while eight handlers work through the queue, each event delivered one to
-ten times. No handler dies: then the calls of the embedder are the contents that were begun. Then handlers do die, at
-any call to a store: nothing is acknowledged that is not settled, and after redelivery and sweeps all is as it should
-be. What can never succeed ends among the dead letters, and a document says why.
+Objects are put, replaced, removed and purged while eight handlers work through the queue; each event is delivered one
+to ten times. In half of the parts no handler dies: there the embedder must be called once for each content that was
+begun. In the other half handlers die at any call to a store: no message may be acknowledged before its change has taken
+effect, and after redelivery and sweeps the stores must hold the bucket's last state. Messages that can never succeed
+must end among the dead letters, with a failed document that says why.
+
+Keys of the last line:
+
+- ``objects``, ``changes``, ``deliveries``: the objects, the changes of the bucket, and the deliveries of messages.
+- ``contents``, ``embedding_calls``, ``embeddings_per_content``: where no handler died, the contents that were begun and
+  not removed before they were embedded, the calls of the embedder, and their ratio.
+- ``deaths``, ``dead_letters``: the handlers that died, and the messages that were received too often.
+- ``revived``: objects that were removed and are served. ``twice``: contents that were begun or embedded too often.
+- ``unsettled``: changes that were acknowledged and had no effect.
+- ``lost``: objects whose last content is not served, and messages that vanished.
+- ``orphans``, ``mixed``, ``counters_wrong``, ``empty_answers``, ``left``, ``other``: as in the proof of crashes.
 """
 
 import json
@@ -23,7 +35,6 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from core.embedding.types import Embeddings
 from core.ingest.fingerprint import content_hash
 from core.metadata import table
 from core.metadata.rows import Head, Source
@@ -35,6 +46,7 @@ from tests.proofs.command import Options, Report, main, spread
 from tests.proofs.harness import TENANT, Actor, World, seeded
 from tests.proofs.judge import sweep_until_quiet
 from tests.proofs.objects import BUCKET, Bucket, Change, Message, Queue
+from tests.proofs.operations import while_embedding
 from tests.proofs.tally import Tally, total
 from tests.support.books import Problem
 from tests.support.contents import tag_of, text
@@ -49,7 +61,7 @@ WAVES = 4
 LARGEST_BATCH = 5
 DIES = 0.35
 CALLS = 40
-"""About what a batch makes."""
+"""About as many calls as a batch makes."""
 FUNCTION_MS = 900_000
 BAD, POISON = b"", "poison"
 IN_PROGRESS = tuple({"S": state.value} for state in DocumentState if state.in_progress)
@@ -69,7 +81,7 @@ KINDS = (
 
 
 class Context(LambdaContext):
-    """What a function is told of its call."""
+    """The context of a function's call."""
 
     @staticmethod
     def get_remaining_time_in_millis() -> int:
@@ -80,11 +92,12 @@ class Context(LambdaContext):
 
 
 class Story:
-    """What becomes of one object.
+    """The changes of one object.
 
     Attributes:
         contents: the hashes of all its contents that can be ingested, by tag.
-        purged: versions that went for good.
+        purged: the number of versions that were deleted for good.
+        left: the number of changes that are still to come.
     """
 
     def __init__(self, bucket: Bucket, collection: str, number: int, chance: random.Random) -> None:
@@ -94,11 +107,11 @@ class Story:
         self.contents: dict[str, str] = {}
         self.purged = 0
         self.left = chance.randint(1, MOST_CHANGES)
-        # Some objects lose versions for good, some hold what nobody can read.
+        # Some objects lose versions for good, and some hold contents that no loader reads.
         self._purges, self._bad = number % 5 == 0, number % 5 == 3
 
     def go_on(self) -> Change:
-        """One change more."""
+        """Changes the object once more."""
         self.left -= 1
         versions = self._bucket.versions(self.key)
         if self._purges and versions and self._chance.random() < 0.4:
@@ -119,16 +132,16 @@ class Story:
 
 @dataclass
 class Seen:
-    """What the handlers did, all together.
+    """What all handlers together did.
 
     Attributes:
-        begun: the keys of documents by their content's hash.
-        taken: those that a removal took while they were in progress.
-        embedded: calls of the embedder by content.
+        begun: the keys of the documents that were begun, by the hash of their content.
+        removed: the keys of documents that a removal took while they were in progress.
+        embedded: the calls of the embedder, by the tag of the content.
     """
 
     begun: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    taken: set[str] = field(default_factory=set)
+    removed: set[str] = field(default_factory=set)
     embedded: Counter[str] = field(default_factory=Counter)
     deaths: int = 0
     problems: list[Problem] = field(default_factory=list)
@@ -136,13 +149,16 @@ class Seen:
 
 
 class Stage:
-    """A world with a bucket, its queue, and handlers that die or do not."""
+    """A world with a bucket, its queue, and handlers.
+
+    Args:
+        deadly: whether handlers die.
+    """
 
     def __init__(self, options: Options, name: str, objects: int, *, deadly: bool) -> None:
         self.chance = seeded("redelivery", options.seed, name)
         self.world = World(options.store(), options.seed)
-        # Waiting lets the others go on. It moves no clock: a busy moment is no reason to be late.
-        self.world.clock.sleep = lambda seconds: time.sleep(min(seconds, 0.002))  # type: ignore[method-assign]  # one instance's own
+        self.world.wait_in_real_time()
         self.collection = self.world.collection().id
         self.bucket = Bucket(self.chance)
         queue = template.queue(template.load())
@@ -157,21 +173,21 @@ class Stage:
         self._sweep_at = self.world.clock.monotonic() + self._interval
 
     def _send_what_never_succeeds(self) -> None:
-        """And the test of a new notification, which does."""
+        """Sends messages that can never succeed, and the test message of a new notification, which does succeed."""
         self.queue.send(json.dumps({"Service": "Amazon S3", "Event": "s3:TestEvent", "Bucket": BUCKET}))
         nowhere = self.bucket.put(f"{TENANT}/looms.md", text("nowhere").encode())
         gone = self.bucket.put(f"{TENANT}/{self.collection[:-1]}0/looms.md", text("gone").encode())
         unknown = replace(self.bucket.put(f"{TENANT}/{self.collection}/unknown.txt", b""), event="ObjectTagging:Put")
         poison = self.bucket.put(f"{TENANT}/{self.collection}/{POISON}.txt", text(POISON).encode())
-        self.hopeless = {one.number for one in (nowhere, unknown, poison)}
-        # Of a collection that is gone there is nothing to do.
-        self.settled_at_once = gone.number
-        for one in (nowhere, unknown, poison, gone):
-            self.queue.send([one])
+        self.hopeless = {change.number for change in (nowhere, unknown, poison)}
+        # A change of a collection that does not exist needs no work.
+        self.needs_no_work = gone.number
+        for change in (nowhere, unknown, poison, gone):
+            self.queue.send([change])
         self.queue.send("no notification")
 
     def handle(self, batch: Sequence[Message]) -> None:
-        """One call of the function."""
+        """Calls the function with one batch of messages."""
         actor = self._actor()
         event = {"Records": [message.record() for message in batch]}
         s3: Any = self.bucket
@@ -185,7 +201,7 @@ class Stage:
             failed = {failure["itemIdentifier"] for failure in answer["batchItemFailures"]}
             back = dict.fromkeys(failed, self._now() + REDELIVER_AFTER_S)
         with self.seen.lock:
-            for message in self.queue.settle(batch, back):
+            for message in self.queue.acknowledge(batch, back):
                 self.seen.problems += self._unsettled(message)
 
     def _actor(self) -> Actor:
@@ -193,17 +209,14 @@ class Stage:
         chance = seeded("handler", self.chance.random(), number)
         dies_at = chance.randint(1, CALLS) if self._deadly and chance.random() < DIES else 0
         actor = Actor(self.world, partial(self._plan, dies_at, chance.random() < 0.5), number)
-        embed = actor.embedder.embed
-
-        def watched(texts: Sequence[str]) -> Embeddings:
-            if any(POISON in one for one in texts):
-                raise RuntimeError("no vector for this")
-            with self.seen.lock:
-                self.seen.embedded.update({tag_of(one) for one in texts})
-            return embed(texts)
-
-        actor.embedder.embed = watched  # type: ignore[method-assign]  # one instance's own
+        while_embedding(actor, self._note_embedding)
         return actor
+
+    def _note_embedding(self, texts: Sequence[str]) -> None:
+        if any(POISON in text for text in texts):
+            raise RuntimeError("no vector for this")
+        with self.seen.lock:
+            self.seen.embedded.update({tag_of(text) for text in texts})
 
     def _plan(self, dies_at: int, before: bool, call: Call) -> Any:
         time.sleep(0)  # another thread's turn
@@ -218,26 +231,26 @@ class Stage:
         return answer
 
     def _note(self, actions: Sequence[Any]) -> None:
-        """What was begun, and what was taken away in the middle."""
+        """Notes the documents that a transaction begins, and those in progress that it removes."""
         for action in actions:
-            for kind, one in action.items():
-                place = one.get("Item") or one.get("Key") or {}
-                state = place.get("state") or one.get("ExpressionAttributeValues", {}).get(":state")
+            for kind, write in action.items():
+                place = write.get("Item") or write.get("Key") or {}
+                state = place.get("state") or write.get("ExpressionAttributeValues", {}).get(":state")
                 if place["sk"] != {"S": "HEAD"} or state not in IN_PROGRESS:
                     continue
                 with self.seen.lock:
                     if kind == "Put":
                         self.seen.begun[place["content_hash"]["S"]].add(place["pk"]["S"])
                     elif kind == "Delete":
-                        self.seen.taken.add(place["pk"]["S"])
+                        self.seen.removed.add(place["pk"]["S"])
 
     def _now(self) -> float:
         return self.world.clock.monotonic()
 
-    # -- the time that passes ----------------------------------------------------------------------
+    # -- waves of deliveries -----------------------------------------------------------------------
 
     def wave(self, *, changing: bool) -> None:
-        """What is visible is handled by eight at once; meanwhile the bucket changes."""
+        """Handles the visible messages by eight handlers at once, while the bucket changes."""
         tasks: list[Callable[[], Any]] = [
             partial(self.handle, batch) for batch in self.queue.receive(self._now(), LARGEST_BATCH, self.chance)
         ]
@@ -255,16 +268,16 @@ class Stage:
     def _change(self, story: Story) -> None:
         with self.seen.lock:
             change = story.go_on()
-            # Some come at once, some when much has happened since.
+            # Some messages come at once, some when much has happened since.
             visible = self._now() + self.chance.choice([0, 0, 50, 5000])
             self.queue.send([change], self.chance.randint(1, MOST_COPIES), visible)
 
     def sweep(self) -> None:
-        """As scheduled."""
+        """Sweeps, as the schedule of the deployed function does."""
         self.world.run(lambda actor: actor.engine.recovery.sweep(), chance=next(self._handlers))
 
     def run(self) -> None:
-        """Until the objects change no more and the queue is empty."""
+        """Runs waves until the objects change no more and the queue is empty."""
         while any(story.left for story in self.stories):
             self.wave(changing=True)
             self.world.clock.advance(20)
@@ -280,7 +293,7 @@ class Stage:
             self._sweep_at += self._interval
         self.world.clock.advance(max(0.0, moment - self._now()))
 
-    # -- what was acknowledged ---------------------------------------------------------------------
+    # -- acknowledged changes ----------------------------------------------------------------------
 
     def _unsettled(self, message: Message) -> Iterator[Problem]:
         for change in message.changes:
@@ -289,19 +302,19 @@ class Stage:
                 yield Problem("unsettled", f"{change.event} {change.number} of {change.key}: {trouble}")
 
     def _trouble(self, change: Change) -> str:
-        """Why a change that was acknowledged is not settled; empty: it is."""
-        if change.number == self.settled_at_once:
+        """Why a change that was acknowledged has no effect; empty when it has."""
+        if change.number == self.needs_no_work:
             return ""
         source = self._source(change.key.split("/", 2)[2])
         seen = source.seen.version if source and source.seen else ""
         place = normalize_source_version(change.sequencer.ljust(64, "0"))
         gone = change.version not in self.bucket.versions(change.key)
-        if change.event.endswith(":Delete"):  # of what the key held then nothing may be left either
-            gone = any(one.key == change.key and one.number > change.number for one in self.bucket.changes)
+        if change.event.endswith(":Delete"):  # a version was deleted for good: a later change of the key may hide it
+            gone = any(other.key == change.key and other.number > change.number for other in self.bucket.changes)
         if seen > place or gone:
             return ""
         if seen < place:
-            return "it was not taken note of"
+            return "the source has not seen it"
         if source is None or source.seen is None or source.seen.content_hash in (None, ""):
             return ""
         current = source.current
@@ -323,7 +336,7 @@ class Stage:
 
 
 def end_problems(stage: Stage) -> Iterator[Problem]:
-    """What is wrong when all is quiet."""
+    """What is wrong once the sweeps are through."""
     rows, problems = sweep_until_quiet(stage.world)
     yield from problems
     served = {rows.infos[head.document_id].source_key: tag_of(rows.chunks[_first(head)]) for head in rows.ready()}
@@ -353,7 +366,8 @@ def _story_problems(stage: Stage, story: Story, served: str | None, rows: Rows) 
 
 
 def dead_problems(stage: Stage) -> Iterator[Problem]:
-    """What can never succeed ends among the dead letters, after as many receives as may be, and says why."""
+    """Messages that can never succeed must end among the dead letters, after the greatest number of receives, and leave
+    a document that says why."""
     hopeless = set(stage.hopeless)
     for message in stage.queue.dead:
         numbers = {change.number for change in message.changes}
@@ -361,18 +375,18 @@ def dead_problems(stage: Stage) -> Iterator[Problem]:
             yield Problem("other", f"{message.id} died after {message.received} receives")
         if numbers - hopeless and not stage.seen.deaths:
             yield Problem("lost", f"the change {numbers} is a dead letter")
-    there = {change.number for message in stage.queue.dead for change in message.changes}
-    if hopeless - there or not any(not message.changes for message in stage.queue.dead):
-        yield Problem("lost", f"what can never succeed vanished: {hopeless - there}")
+    dead = {change.number for message in stage.queue.dead for change in message.changes}
+    if hopeless - dead or not any(not message.changes for message in stage.queue.dead):
+        yield Problem("lost", f"messages that can never succeed vanished: {hopeless - dead}")
     heads = read_rows(stage.world.items).heads.values()
-    whys = {head.error.code for head in heads if head.source_id == source_id(f"{POISON}.txt") and head.error}
-    if "internal_error" not in whys or whys - {"internal_error", "ingest_interrupted"}:
-        yield Problem("lost", f"what no embedder takes failed with {whys}")
+    codes = {head.error.code for head in heads if head.source_id == source_id(f"{POISON}.txt") and head.error}
+    if "internal_error" not in codes or codes - {"internal_error", "ingest_interrupted"}:
+        yield Problem("lost", f"a content that no embedder takes failed with {codes}")
 
 
 def embedding_problems(stage: Stage) -> Iterator[Problem]:
-    """Without deaths: each content is begun once, unless a version came back, and embedded once each time, unless a
-    removal took it before."""
+    """Where no handler dies, each content must be begun once, unless a version came back, and be embedded once each
+    time, unless a removal took its document before."""
     for story in stage.stories:
         for tag, hashed in story.contents.items():
             begun, embedded = stage.seen.begun[hashed], stage.seen.embedded[tag]
@@ -380,7 +394,7 @@ def embedding_problems(stage: Stage) -> Iterator[Problem]:
                 yield Problem("twice", f"{tag} was begun {len(begun)} times")
             if embedded > len(begun):
                 yield Problem("twice", f"{tag} was begun {len(begun)} times and embedded {embedded} times")
-            if len(begun) - embedded > len(begun & stage.seen.taken):
+            if len(begun) - embedded > len(begun & stage.seen.removed):
                 yield Problem("lost", f"{tag} was begun and not embedded")
 
 
@@ -403,7 +417,7 @@ class Result:
 
 @contextmanager
 def hurried() -> Iterator[None]:
-    """Threads that hand over to one another often."""
+    """Makes threads hand over to one another often."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-4)
     try:
@@ -414,7 +428,7 @@ def hurried() -> Iterator[None]:
 
 @hurried()
 def try_objects(options: Options, name: str, objects: int, *, deadly: bool) -> Result:
-    """Some objects from their first change to the quiet at the end."""
+    """Runs some objects from their first change to the end, and says what is wrong."""
     stage = Stage(options, name, objects, deadly=deadly)
     try:
         stage.run()
@@ -425,7 +439,7 @@ def try_objects(options: Options, name: str, objects: int, *, deadly: bool) -> R
         tally = Tally()
         tally.add(f"{name}{', handlers die' if deadly else ''}", problems)
         tags = {tag: hashed for story in stage.stories for tag, hashed in story.contents.items()}
-        untouched = sum(len(seen.begun[one] & seen.taken) for tag, one in tags.items() if not seen.embedded[tag])
+        untouched = sum(len(seen.begun[one] & seen.removed) for tag, one in tags.items() if not seen.embedded[tag])
         return Result(
             objects,
             len(stage.bucket.changes),
@@ -446,7 +460,7 @@ def _work(job: tuple[Options, str, int, bool]) -> Result:
 
 
 def prove(options: Options, tell: Callable[[str], None], objects: int | None = None) -> Report:
-    """Half of the objects with handlers that live, half with some that die."""
+    """Runs half of the objects with handlers that live, and half with handlers of which some die."""
     objects = int(OBJECTS * options.rounds * options.share()) if objects is None else objects
     jobs = [
         (options, f"part {number}", min(AT_ONCE, objects), deadly)
@@ -466,8 +480,7 @@ def prove(options: Options, tell: Callable[[str], None], objects: int | None = N
         "embeddings_per_content": round(calls / contents, 4) if contents else 0.0,
         "deaths": sum(one.deaths for one in results),
         "dead_letters": sum(one.dead_letters for one in results),
-        **{kind: whole.problems[kind] for kind in KINDS},
-        "broken": whole.broken,
+        **whole.report(KINDS),
     }
 
 

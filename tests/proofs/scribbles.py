@@ -1,4 +1,4 @@
-"""Made-up documents in many scripts, with what splitters, tokenizers and offsets find hard."""
+"""Made-up documents in many scripts, with the characters that splitters, tokenizers and offsets find hard."""
 
 from dataclasses import dataclass
 from random import Random
@@ -33,13 +33,13 @@ class Scribble:
 
 
 class Pen:
-    """Writes documents, as chance has it."""
+    """Writes random documents."""
 
     def __init__(self, chance: Random) -> None:
         self._chance = chance
 
     def document(self) -> Scribble:
-        """Plain text, Markdown or HTML; some plain texts and Markdown have pages."""
+        """A document in plain text, Markdown or HTML. Some plain texts and Markdown documents have pages."""
         paragraphs = [self.paragraph() for _ in range(self._chance.choice((1, 3, 8, 20)))]
         match self._chance.randrange(4):
             case 0:

@@ -101,7 +101,7 @@ def _ingest_slowly(scene: Scene) -> Step:
     """An ingest that seems to have stalled while it embeds."""
 
     def run(actor: Actor) -> Any:
-        do.while_embedding(actor, lambda: actor.world.clock.advance(STALLED_S + 60))
+        do.while_embedding(actor, lambda _: actor.world.clock.advance(STALLED_S + 60))
         return do.ingest()(actor, scene)
 
     return run
@@ -131,7 +131,7 @@ def _reindex_slowly(scene: Scene) -> Step:
     """A reindex whose embedder takes longer than a writer lives, while the document is removed for good."""
 
     def run(actor: Actor) -> Any:
-        def remove_for_good() -> None:
+        def remove_for_good(texts: Sequence[str]) -> None:
             actor.world.engine.documents.delete(TENANT, scene.named)
             actor.world.clock.advance(LIFE_S)
             sweep_until_quiet(actor.world)
