@@ -1,10 +1,19 @@
-"""Proof: what a marker stands for is the document's text at the span that its citation names, to the letter, and the
-whole context stays within its budget by the counter that was asked for.
+"""Proof of citations: the text behind each marker of a context is, to the letter, the document's text at the span that
+the marker's citation names; and the whole context stays within its budget, by the token counter of the request.
 
-Documents in many scripts are ingested in chunks of several sizes. Questions are asked with budgets, counters and
-expansions as chance has it, and the hits that come are assembled again by reference. Every context is written anew from
-the loaded texts and the citations alone, counted as a whole, and compared. Where hits abound, how much of the budget is
-used is looked at too.
+Documents in many scripts are ingested in chunks of several sizes. Questions are asked with random budgets, counters and
+expansions, and their hits are assembled again by reference. Every context is written a second time, from the loaded
+texts and the citations alone, counted as a whole, and compared. Where hits abound, the proof also checks that the
+context uses most of its budget.
+
+Keys of the last line:
+
+- ``contexts``, ``markers``: the contexts that were checked, and their markers.
+- ``exact_spans``: markers that stand before just the text that their citation names.
+- ``over_budget``: contexts with more tokens than their budget.
+- ``fills``, ``fill_min``, ``fill_median``: the contexts where hits abound, and the least and the median share of the
+  budget that they use.
+- ``problems``: what was wrong, by kind. ``broken`` shows the first problems.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -38,9 +47,9 @@ MAX_EXPAND = 3
 MOST_TOKENS = 6000
 GENEROUS = 10_000_000
 LOOKED_AT = 5
-"""Of the hits that were passed over."""
+"""The number of passed-over hits that are checked in each context."""
 ABOUND, SHARE = 2, 20
-"""Hits abound where they have over twice the budget's tokens, and none of them more than a twentieth of it."""
+"""Hits abound where they have over twice the tokens of the budget, and none has more than a twentieth of it."""
 MARKER_TOKENS = 10
 LONGEST_GAP = 1024
 FILLED = 0.95
@@ -50,7 +59,7 @@ HEADER, SEPARATOR = "Relevant context:\n\n", "\n\n---\n\n"
 
 @dataclass(frozen=True)
 class Book:
-    """A document as it was given, its text as it was loaded, and its chunks."""
+    """A document: its description, its text as it was loaded, and its chunks."""
 
     title: str
     source: str
@@ -64,7 +73,7 @@ class Book:
 
 
 class Library:
-    """An engine with documents, and what is known of them without it."""
+    """An engine with documents, and the same documents as the proof knows them without the engine."""
 
     def __init__(self, options: Options, part: int, documents: int) -> None:
         self.chance = seeded("citations", options.seed, part)
@@ -84,31 +93,32 @@ class Library:
             self._add(number, self.pen.document(), self.chance.choice(self._collections))
 
     def _add(self, number: int, scribble: Scribble, collection: Collection) -> None:
-        given = IngestInput(
+        request = IngestInput(
             collection_id=collection.id,
             content=scribble.content,
             source_type=scribble.source_type,
             title=f"Title {number}",
             source=f"https://example.org/{number}",
         )
-        result = self.engine.ingest.ingest(ACME, given, self._world.deadline())
+        result = self.engine.ingest.ingest(ACME, request, self._world.deadline())
         if result.document_id is None:
             raise ValueError("every document is ingested")
         loader, charset = Loaders().find(scribble.source_type)
         text = loader.load(scribble.content, charset).text
         ids = [ChunkId.of(result.document_id, 1, index) for index in range(result.chunk_count)]
-        found = self._world.stores.documents.chunks(ACME, ids)
-        chunks = [found[one] for one in ids]
-        self.books[result.document_id] = Book(given.title, given.source, scribble.source_type, text, chunks)
+        rows = self._world.stores.documents.chunks(ACME, ids)
+        chunks = [rows[chunk_id] for chunk_id in ids]
+        self.books[result.document_id] = Book(request.title, request.source, scribble.source_type, text, chunks)
 
     def question(self) -> RetrieveQuery:
-        """A few words; chance has it where it is asked."""
+        """A question of a few words, in one collection or in all."""
         collections = [self.chance.choice(self._collections).id] if self.chance.random() < 0.7 else None
         top_k = self.chance.choice((1, 5, 20, 100, 100))
         return RetrieveQuery(query=self.pen.words(4), collections=collections, top_k=top_k)
 
     def options(self, chunks: Sequence[Chunk] = ()) -> AssembleOptions:
-        """Chance has it how; half the time so that hits with these chunks abound, where they are enough for that."""
+        """Random options of a context. Half of them let hits of these chunks abound, where the chunks are enough for
+        that."""
         counter = self.chance.choice(self.counters)
         budget = GENEROUS if self.chance.random() < 0.1 else int(20 * (MOST_TOKENS / 20) ** self.chance.random())
         least, most = abounding(counter, chunks)
@@ -117,7 +127,7 @@ class Library:
         return AssembleOptions(max_tokens=budget, token_counter=counter.name, expand=self.chance.randint(0, MAX_EXPAND))
 
     def some(self) -> list[Chunk]:
-        """Chunks from anywhere, in any order, some of them twice."""
+        """Random chunks in a random order, some of them twice."""
         chunks = [chunk for book in self.books.values() for chunk in book.chunks]
         largest = self.chance.choice((40, 80, 160, 1000))
         fitting = [chunk for chunk in chunks if len(chunk.text) <= largest]
@@ -126,14 +136,15 @@ class Library:
 
 
 def abounding(counter: TokenCounter, chunks: Sequence[Chunk]) -> tuple[int, int]:
-    """The least and the largest budget at which hits abound; the least is more than the largest when there is none."""
+    """The least and the largest budget at which hits abound; the least is the larger one when there is no such
+    budget."""
     counts = [counter.count(text) for text in {chunk.id: chunk.text for chunk in chunks}.values()]
     return SHARE * (max(counts, default=0) + MARKER_TOKENS), (sum(counts) - 1) // ABOUND
 
 
 @dataclass
 class Seen:
-    """What came of some contexts. ``fills`` are the shares of the budget that were used where hits abound."""
+    """The counts of some contexts. ``fills`` has the used share of each budget where hits abound."""
 
     contexts: int = 0
     markers: int = 0
@@ -145,7 +156,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Case:
-    """A context, and what it was asked to be."""
+    """A context, with the hits and the options that it was made of."""
 
     library: Library
     hits: Sequence[Hit]
@@ -154,7 +165,7 @@ class Case:
 
     @cached_property
     def counter(self) -> TokenCounter:
-        [counter] = [one for one in self.library.counters if one.name == self.options.token_counter]
+        [counter] = [each for each in self.library.counters if each.name == self.options.token_counter]
         return counter
 
     def text(self, citation: Citation) -> str:
@@ -162,7 +173,7 @@ class Case:
         return book.text[citation.start_index : citation.end_index]
 
     def look(self, seen: Seen, where: str) -> None:
-        """Adds all that can be told of it."""
+        """Checks the context, and adds to the counts."""
         tokens = self.counter.count(self.made.context)
         over = tokens > self.options.max_tokens
         seen.contexts += 1
@@ -180,7 +191,7 @@ class Case:
         seen.tally.add(where, (*problems, *(problem for one in looks for problem in one())))
 
     def _exact(self) -> int:
-        """How many markers stand before the text that they cite, each at its place in the context."""
+        """The number of markers that stand before the text that they cite, each at its place in the context."""
         place, exact = 0, 0
         for citation in self.made.citations:
             stands = (SEPARATOR if exact else HEADER) + f"[{citation.marker}] " + self.text(citation)
@@ -204,7 +215,8 @@ class Case:
                 yield Problem("citation", f"{citation.model_dump_json()} is {right}")
 
     def _positions(self) -> Iterator[Problem]:
-        """Each marker is a hit's, no chunk stands there twice, and blocks are runs of one version."""
+        """Each marker must belong to a hit, no chunk may stand in two blocks, and each block must be a run of chunks of
+        one version."""
         hits = [self.hits[place].chunk for place in self.made.included]
         if [one.id for one in hits] != [one.chunk_id for one in self.made.citations]:
             yield Problem("included", f"{self.made.included}")
@@ -226,8 +238,8 @@ class Case:
         return [place for place, hit in enumerate(self.hits) if hit.chunk.id not in held]
 
     def _passed_over(self) -> Iterator[Problem]:
-        """What was passed over fits neither behind all that stands there nor, where no hit has neighbours, behind what
-        stood there when its turn came."""
+        """A hit that was passed over must not fit behind the whole context; nor, where hits have no neighbours, behind
+        the blocks that stood there when its turn came."""
         texts = [self.text(one) for one in self.made.citations]
         for place in self._outside()[:LOOKED_AT]:
             before = len(texts) if self.options.expand else sum(one < place for one in self.made.included)
@@ -236,7 +248,7 @@ class Case:
                 yield Problem("passed_over", f"hit {place} makes {tokens} of {self.options.max_tokens}")
 
     def _neighbours(self) -> Iterator[Problem]:
-        """Where there is room for everything, all neighbours stand there, as far as they can be joined."""
+        """Where there is room for everything, all neighbours that can be joined must stand in the context."""
         if self.options.max_tokens < GENEROUS:
             return
         held = {one for citation in self.made.citations for one in citation.chunk_ids}
@@ -246,7 +258,7 @@ class Case:
                 yield Problem("neighbours", f"{missing} of {hit.chunk.id}")
 
     def _around(self, hit: Hit) -> Iterator[ChunkId | None]:
-        """The neighbours of a hit, as far as no long white space stands between."""
+        """The neighbours of a hit, up to a long white space between two chunks."""
         if hit.chunk.id is None:
             return
         chunks, place = self.library.books[hit.chunk.id.document_id].chunks, hit.chunk.id.chunk_index
@@ -266,7 +278,7 @@ class Case:
 
 
 def written(texts: Sequence[str]) -> str:
-    """A context as the specification writes it."""
+    """A context of these texts, in the form of `core.retrieval.assemble`."""
     blocks = [f"[{marker}] {text}" for marker, text in enumerate(texts, start=1)]
     return HEADER + SEPARATOR.join(blocks) if blocks else ""
 
@@ -275,7 +287,8 @@ def written(texts: Sequence[str]) -> str:
 
 
 def ask(library: Library, seen: Seen, where: str) -> None:
-    """One question with a context, the same by reference, and another context of any chunks."""
+    """Asks one question with a context, assembles the same context by reference, and another context of random
+    chunks."""
     query, options = library.question(), library.options()
     found = library.engine.retrieve(ACME, query, options)
     if found.context is None:
@@ -294,7 +307,7 @@ def ask(library: Library, seen: Seen, where: str) -> None:
 
 
 def try_part(options: Options, documents: int, questions: int, part: int) -> Seen:
-    """Questions to one library."""
+    """Asks questions of one library."""
     library, seen = Library(options, part, documents), Seen()
     for number in range(questions):
         ask(library, seen, f"part {part}, question {number}")

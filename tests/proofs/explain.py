@@ -1,17 +1,23 @@
-"""Proof: an answer explains itself. The final order of a comparison follows, bit for bit, from the figures in its JSON;
-and an answer with fewer than top_k hits names the reason that is right.
+"""Proof of explanations: an answer explains itself. The final order of a comparison follows, bit for bit, from the
+figures in its JSON; and an answer with fewer than top_k hits names the right reason.
 
-Random collections of two tenants and two embedding models are asked random questions: every strategy, every option,
-filters, bars for the score, rerankers that fail. Each answer is dumped as JSON by the handlers and parsed again. Its
-order is rebuilt by `core.ranking.explain`; its figures are computed by the formulas, and compared with what the vector
-store itself ranks; and a retrieve of the same question has to give the same hits.
+Random questions are asked of random collections of two tenants and two embedding models: with every strategy and
+option, filters, values of min_score, and rerankers that fail. The handlers write each answer as JSON, and the proof
+parses it again. The order of the hits is rebuilt by `core.ranking.explain`. The figures are computed again by their
+formulas, and compared with the ranking of the vector store itself. A retrieve of the same question must give the same
+hits. The reasons are tried in made situations (`tests.proofs.situations`).
 
-The reasons are of made situations (`tests.proofs.situations`).
+Keys of the last line:
+
+- ``answers``, ``rebuilt_equal``: the questions, and those whose comparison and retrieve are all right.
+- ``reasons``, ``reasons_right``: the answers in made situations, and those that name the right reason.
+- ``situations``, ``ways``, ``stores``: the situations, the ways in which each is asked, and the vector stores.
+- ``problems``: what was wrong with answers, by kind. ``broken`` shows the first problems.
 """
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
@@ -29,10 +35,9 @@ from core.model.tenant import Tenant
 from core.ranking.explain import explain
 from core.settings import Settings
 from core.vectors.types import TextQuery, VectorMatch, VectorQuery
-from tests.proofs.calls import Death
 from tests.proofs.command import Options, Report, main, spread
 from tests.proofs.harness import seeded
-from tests.proofs.situations import MODELS, SITUATIONS, WAYS, Situation, Way, replaced, try_situation
+from tests.proofs.situations import MODELS, SITUATIONS, WAYS, Situation, Way, dying_at_vectors, try_situation
 from tests.proofs.tally import Tally, total
 from tests.support.books import Problem
 from tests.support.dynamodb import LargeDynamoDB
@@ -70,7 +75,7 @@ def new_world(options: Options, answer_bytes: int) -> World:
 
 
 class Library:
-    """Random documents of two tenants, some replaced, some not yet or no longer served."""
+    """Random documents of two tenants. Some are replaced, some are in progress."""
 
     def __init__(self, options: Options, part: int, documents: int) -> None:
         self.chance = seeded("explain", options.seed, part)
@@ -81,39 +86,25 @@ class Library:
         self._served = {tenant: set(self._chunks(tenant)) for tenant in TENANTS}
 
     def _collection(self, tenant: Tenant, place: int) -> Collection:
-        """The first two of one model, the others of another."""
+        """Creates a collection: the first two of a tenant are of one embedding model, the others of the other."""
         new = NewCollection(name=f"notes {place}", embedding_model=MODELS[place // 2], chunk_size=12, chunk_overlap=0)
         return self.world.engine.collections.create(tenant, new)
 
     def _ingest(self, number: int) -> None:
         tenant = self.chance.choice(TENANTS)
-        # One collection has most of it, so that windows are full somewhere.
+        # One collection has most of the documents, so that its windows are full.
         collection = self.chance.choices(self.collections[tenant], (12, 2, 4, 1))[0]
         if number < 2 * len(self.collections[tenant]):
             tenant = TENANTS[number % 2]
             collection = self.collections[tenant][number // 2]
-        given = IngestInput(
+        request = IngestInput(
             collection_id=collection.id,
             content=self.words(self.chance.randint(1, 40)).encode(),
             source_key=f"{self.chance.randrange(200)}.txt",
             attributes={"year": 2000 + number % 7, "lang": self.chance.choice(["en", "de", "fr"])},
         )
-        store = self.world.vectors
-        write = store.write
-
-        def last(*arguments: Any) -> None:
-            write(*arguments)
-            raise Death
-
-        with suppress(Death):
-            if self.chance.random() < 0.05:
-                with replaced(store, "write", last):
-                    self._send(tenant, given)
-            else:
-                self._send(tenant, given)
-
-    def _send(self, tenant: Tenant, given: IngestInput) -> None:
-        self.world.engine.ingest.ingest(tenant, given, self.world.deadline())
+        with dying_at_vectors(self.world, written=True) if self.chance.random() < 0.05 else nullcontext():
+            self.world.engine.ingest.ingest(tenant, request, self.world.deadline())
 
     def words(self, count: int) -> str:
         return " ".join(self.chance.choices(WORDS, COMMON, k=count))
@@ -129,13 +120,14 @@ class Library:
                 page = PageRequest(limit=100, token=found.next_page_token)
 
     def ranking(self, tenant: Tenant, body: Json, *, by_terms: bool) -> dict[str, tuple[int, float, Any]]:
-        """The store's own ranking of what is served, of every model: rank, score and vector of each chunk."""
-        ids = [CollectionId(one) for one in body.get("collections") or self._ids(tenant)]
+        """The vector store's own ranking of the served chunks: the rank, score and vector of each, by chunk ID."""
+        ids = [CollectionId(name) for name in body.get("collections") or self._ids(tenant)]
         parsed = parse_filter(body["filter"]) if "filter" in body else None
         places = {}
         for embedder in embedders():
             model = embedder.space.model
-            mine = [one.id for one in self.collections[tenant] if one.id in ids and one.embedding_model == model]
+            within = self.collections[tenant]
+            mine = [each.id for each in within if each.id in ids and each.embedding_model == model]
             if not mine:
                 continue
             matches: list[VectorMatch]
@@ -152,10 +144,10 @@ class Library:
         return places
 
     def _ids(self, tenant: Tenant) -> list[CollectionId]:
-        return [one.id for one in self.collections[tenant]]
+        return [collection.id for collection in self.collections[tenant]]
 
     def question(self, tenant: Tenant) -> Json:
-        """Anything that can be asked."""
+        """A random question, as the body of a request."""
         chance = self.chance
         body: Json = {
             "query": self.words(chance.choice((1, 2, 4, 8))),
@@ -166,7 +158,7 @@ class Library:
         differing = "mmr" in (body["strategy"], body["options"]["first_stage"])
         if differing or chance.random() < 0.6:
             body["collections"] = chance.choice(
-                [[one.id] for one in self.collections[tenant]] + [self._ids(tenant)[:2], self._ids(tenant)[2:]]
+                [[each] for each in self._ids(tenant)] + [self._ids(tenant)[:2], self._ids(tenant)[2:]]
             )
         if chance.random() < 0.3:
             body["filter"] = chance.choice(
@@ -191,11 +183,11 @@ class Library:
         self.world.close()
 
 
-# -- what an answer holds ------------------------------------------------------------------------------
+# -- answers ---------------------------------------------------------------------------------------
 
 
 def look(library: Library, tenant: Tenant, body: Json, answer: Json, plain: Json) -> Iterator[Problem]:
-    """Everything that is wrong with a comparison and the retrieve of the same question."""
+    """Everything that is wrong with a comparison and with the retrieve of the same question."""
     yield from _rebuilt(answer)
     yield from _formulas(body["query"], answer)
     yield from _as_the_store_ranks(library, tenant, body, answer)
@@ -207,7 +199,7 @@ def look(library: Library, tenant: Tenant, body: Json, answer: Json, plain: Json
 
 
 def _rebuilt(answer: Json) -> Iterator[Problem]:
-    """The order by the figures is the order of the hits, then of what was left out by its final rank."""
+    """The order that the figures give must be the hits', followed by the chunks left out, by their final rank."""
     left_out = [hit for hit in answer["left_out"] if hit["signals"]["final"] is not None]
     left_out.sort(key=lambda hit: hit["signals"]["final"]["rank"])
     right = [hit["chunk"]["id"] for hit in (*answer["hits"], *left_out)]
@@ -217,11 +209,11 @@ def _rebuilt(answer: Json) -> Iterator[Problem]:
         yield Problem("figures", str(error))
         return
     if order != right:
-        yield Problem("order", f"{order} is rebuilt of {right}")
+        yield Problem("order", f"{order} is rebuilt, and {right} is right")
 
 
 def _formulas(query: str, answer: Json) -> Iterator[Problem]:
-    """Each figure is what the specification's formula gives, written once more here."""
+    """Each figure must be what its formula gives; the formulas are written a second time in this module."""
     options = answer["options"]
     for hit in (*answer["hits"], *answer["left_out"]):
         signals = hit["signals"]
@@ -236,9 +228,9 @@ def _formulas(query: str, answer: Json) -> Iterator[Problem]:
             told.append((final["score"], _final(answer, signals)))
             told.append((hit["score"], final["score"]))
         if signals["rerank"] is not None:
-            asked = set(query.casefold().split())
-            has = len(asked & set(hit["chunk"]["text"].casefold().split()))
-            told.append((signals["rerank"]["score"], has / len(asked)))
+            words = set(query.casefold().split())
+            shared = len(words & set(hit["chunk"]["text"].casefold().split()))
+            told.append((signals["rerank"]["score"], shared / len(words)))
         for said, right in told:
             if said != right:
                 yield Problem("formula", f"{said} is said and {right} is right: {signals}")
@@ -271,7 +263,7 @@ def _final(answer: Json, signals: Json) -> float:
 
 
 def _as_the_store_ranks(library: Library, tenant: Tenant, body: Json, answer: Json) -> Iterator[Problem]:
-    """Ranks, cosines, BM25 scores and penalties are those of the store, for what is served."""
+    """Ranks, cosines, BM25 scores and penalties must be those of the vector store, for the served chunks."""
     by_vector = library.ranking(tenant, body, by_terms=False)
     by_terms = library.ranking(tenant, body, by_terms=True) if _finder(answer) == "hybrid" else {}
     looked_at = {"vector": max(answer["window"], answer["candidates"]), "bm25": answer["candidates"]}
@@ -289,14 +281,14 @@ def _as_the_store_ranks(library: Library, tenant: Tenant, body: Json, answer: Js
 
 
 def _penalties(answer: Json, differing: Sequence[Json], places: Mapping[str, Any]) -> Iterator[Problem]:
-    """A penalty is the cosine with what it is against, and no less than with any that was taken before. What min_score
-    cuts is not taken."""
-    vectors = {one: vector for one, (_, _, vector) in places.items()}
+    """A penalty must be the cosine with the chunk that it names, and no smaller than the cosine with any chunk that was
+    chosen before. Chunks below min_score are not chosen."""
+    vectors = {chunk_id: vector for chunk_id, (_, _, vector) in places.items()}
     bar = answer["min_score"] if answer["strategy"] == "mmr" else None
-    taken = answer["top_k"] if answer["strategy"] == "mmr" else max(3 * answer["top_k"], MIN_POOL)
+    chosen = answer["top_k"] if answer["strategy"] == "mmr" else max(3 * answer["top_k"], MIN_POOL)
     for place, hit in enumerate(differing):
         mmr, mine = hit["signals"]["mmr"], vectors[hit["chunk"]["id"]]
-        before = [other for other in differing[:place] if other["signals"]["mmr"]["rank"] <= taken]
+        before = [other for other in differing[:place] if other["signals"]["mmr"]["rank"] <= chosen]
         least = max([0.0, *(_product(mine, vectors[other["chunk"]["id"]]) for other in before)])
         against = 0.0 if mmr["against"] is None else _product(mine, vectors[mmr["against"]])
         if mmr["penalty"] != against or against < least:
@@ -309,11 +301,11 @@ def _product(one: Sequence[float], other: Sequence[float]) -> float:
     return sum(a * b for a, b in zip(one, other, strict=True))
 
 
-# -- the proof ---------------------------------------------------------------------------------------
+# -- the proof -------------------------------------------------------------------------------------
 
 
 def ask(library: Library) -> list[Problem]:
-    """One question, as a comparison and as a retrieve."""
+    """Asks one question, as a comparison and as a retrieve; answers what is wrong."""
     tenant = library.chance.choice(TENANTS)
     body = library.question(tenant)
     api = Api().as_tenant(str(tenant))
@@ -335,14 +327,14 @@ def ask(library: Library) -> list[Problem]:
 
 @dataclass
 class Seen:
-    """What came of some answers. ``right``: those in which nothing is wrong."""
+    """The tally of some answers, and the number of those with nothing wrong."""
 
     tally: Tally = field(default_factory=Tally)
     right: int = 0
 
 
 def try_part(options: Options, documents: int, questions: int, part: int) -> Seen:
-    """Questions to one library."""
+    """Asks questions of one library."""
     library, seen = Library(options, part, documents), Seen()
     with served(lambda: library.world.engine):
         for number in range(questions):
@@ -359,7 +351,7 @@ def cases(name: str = "") -> list[tuple[Situation, Way]]:
 
 
 def try_cases(options: Options, chosen: Sequence[tuple[Situation, Way]]) -> Tally:
-    """Makes situations, each for a tenant of its own."""
+    """Makes and tries situations, each for a tenant of its own."""
     tally, world = Tally(), new_world(options, SMALL_ANSWER)
     with served(lambda: world.engine):
         for number, (situation, way) in enumerate(chosen):
@@ -377,23 +369,23 @@ def prove(
     questions: int = QUESTIONS,
     made: Sequence[tuple[Situation, Way]] = tuple(cases()),
 ) -> Report:
-    """Questions to random libraries and made situations, on each store that was asked for."""
-    asked: list[Seen] = []
+    """Asks questions of random libraries and tries made situations, on each store."""
+    seen: list[Seen] = []
     reasons: list[Tally] = []
-    for one in options.of_each_store():
-        libraries = range(max(1, int(one.share(parts))) * options.rounds)
-        asked += spread(partial(try_part, one, documents, questions), libraries, options.processes, tell)
+    for each in options.of_each_store():
+        libraries = range(max(1, int(each.share(parts))) * options.rounds)
+        seen += spread(partial(try_part, each, documents, questions), libraries, options.processes, tell)
         heaps = [made[part::PARTS] for part in range(PARTS)]
-        reasons += spread(partial(try_cases, one), heaps, options.processes, tell)
-    answers, told = total([one.tally for one in asked]), total(reasons)
+        reasons += spread(partial(try_cases, each), heaps, options.processes, tell)
+    answers, told = total([part.tally for part in seen]), total(reasons)
     return {
         "answers": answers.tried,
-        "rebuilt_equal": sum(one.right for one in asked),
+        "rebuilt_equal": sum(part.right for part in seen),
         "reasons": told.tried,
         "reasons_right": told.tried - told.problems["reason"],
         "ways": len(WAYS),
         "situations": len(SITUATIONS),
-        "stores": [one.vectors for one in options.of_each_store()],
+        "stores": [each.vectors for each in options.of_each_store()],
         "problems": dict(answers.problems),
         "broken": [*answers.broken, *told.broken],
     }

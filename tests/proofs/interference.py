@@ -1,11 +1,17 @@
-"""Proof: no tenant's answers change with what another tenant keeps in the same index.
+"""Proof of interference: no tenant's answers change with what another tenant keeps in the same index.
 
 One tenant asks the same questions again and again: before another tenant ingests ten thousand documents of the same
-words, some of them the same texts; meanwhile; afterwards; once the server has merged its segments; while the other
-tenant deletes them all; afterwards; and once the server has merged its segments again. Hits, order and scores have to
-stay the same to the last digit: by vectors and by terms, of the store alone and of each strategy of the engine.
+words, some of them the same texts; while it ingests; afterwards; once the server has merged its segments; while the
+other tenant deletes all its documents; afterwards; and once the server has merged its segments again. Hits, order and
+scores must stay the same to the last digit: of searches by vector and by terms in the store, and of each strategy of
+the engine. An approximate search cannot promise this, so the store must say of itself that it is exact.
 
-An approximate search cannot promise this. So the store has to say of itself that it is none.
+Keys of the last line:
+
+- ``queries``, ``documents``, ``stores``: the answers that were compared, the documents of the other tenant, and the
+  vector stores.
+- ``changed_answers``: answers that differ from the first answer to the same question.
+- ``approximate``: stores that say that they are approximate. ``empty``: stores where too many questions find nothing.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -43,7 +49,7 @@ Item = TypeVar("Item")
 
 QUIET, LOUD = Tenant("quiet"), Tenant("loud")
 DOCUMENTS = 10_000
-"""Of the other tenant."""
+"""The documents of the other tenant."""
 OWN = 300
 QUESTIONS = 200
 COLLECTIONS = 3
@@ -52,7 +58,7 @@ ENDLESS = 1e9
 MERGE_S = 120.0
 WORDS = [f"word{number}" for number in range(400)]
 COMMON = [1 / (1 + rank) for rank in range(len(WORDS))]
-"""How often each word is said: as words are, by Zipf."""
+"""The frequency of each word, by Zipf's law."""
 PHRASES = ("東京都庁の展望台", "Grüße aus München", "переход через дорогу")
 STRATEGIES = (Strategy.SIMILARITY, Strategy.MMR, Strategy.HYBRID)
 
@@ -66,7 +72,7 @@ def some_text(chance: Random, words: int) -> str:
 
 @dataclass(frozen=True)
 class Question:
-    """A question. ``ask`` answers with everything that could change, as text."""
+    """A question. Its ``ask`` answers with everything of the answer that could change, as text."""
 
     name: str
     ask: Callable[[], str]
@@ -76,8 +82,8 @@ class Neighbours:
     """Two tenants in one table and one vector store.
 
     Attributes:
-        questions: of the quiet tenant.
-        answers: to them, before the other tenant had anything.
+        questions: the questions of the quiet tenant.
+        answers: the answers to them, before the other tenant had any document.
     """
 
     def __init__(self, options: Options, own: int, questions: int) -> None:
@@ -86,7 +92,7 @@ class Neighbours:
         self.store = options.store()
         self._embedder = HashedEmbedder()
         self.engine = self._engine()
-        # Each text is there twice at least, so that scores are equal.
+        # Each text is ingested twice at least, so that some scores are equal.
         self._texts = [some_text(self._chance, self._chance.randint(3, 40)) for _ in range(own // 2)]
         named = [NewCollection(name=f"notes {n}", chunk_size=16, chunk_overlap=0) for n in range(COLLECTIONS)]
         self._collections = [self.engine.collections.create(QUIET, new).id for new in named]
@@ -98,18 +104,18 @@ class Neighbours:
         return make_engine(LargeDynamoDB(), self.store, [self._embedder], ManualClock(), SETTINGS)
 
     def _ingest(self, tenant: Tenant, collection: CollectionId, number: int, more: str) -> None:
-        given = IngestInput(
+        request = IngestInput(
             collection_id=collection,
             content=f"{self._texts[number % len(self._texts)]} {more}".encode(),
             source_key=f"{number}.txt",
             attributes={"year": 2000 + number % 20, "lang": "de" if number % 3 else "en"},
         )
-        self.engine.ingest.ingest(tenant, given, ENDLESS)
+        self.engine.ingest.ingest(tenant, request, ENDLESS)
 
     # -- the other tenant --------------------------------------------------------------------------
 
     def fill(self, documents: int) -> CollectionId:
-        """The other tenant ingests: texts of the first, and texts of its own of the same words."""
+        """Ingests the other tenant's documents: texts of the first tenant, and other texts of the same words."""
         chance = self._chance
         collection = self.engine.collections.create(LOUD, NewCollection(name="loud", chunk_size=128)).id
         more = [some_text(chance, chance.randint(0, 20)) if number % 4 else "" for number in range(documents)]
@@ -118,7 +124,7 @@ class Neighbours:
         return collection
 
     def empty(self, collection: CollectionId) -> None:
-        """The other tenant deletes all of it: its documents, most of them at the same time, then what is left."""
+        """Deletes the other tenant's documents, many at the same time, and then its collection."""
         page = PageRequest(limit=100)
         while (listed := self.engine.documents.list(LOUD, page, collection_id=collection)).next_page_token:
             _each(partial(self.engine.documents.delete, LOUD), [document.id for document in listed.items])
@@ -127,12 +133,12 @@ class Neighbours:
         self._expect(collection, 0)
 
     def _expect(self, collection: CollectionId, records: int) -> None:
-        there = self.store.matching(LOUD, self._embedder.space, [collection], None)
-        if there != records:
-            raise RuntimeError(f"the other tenant has {there} records, and is to have {records}")
+        matching = self.store.matching(LOUD, self._embedder.space, [collection], None)
+        if matching != records:
+            raise RuntimeError(f"the other tenant has {matching} records, and must have {records}")
 
     def merge(self) -> None:
-        """A server merges all segments of an index into one, and drops what was deleted."""
+        """Makes the server merge all segments of an index into one, and drop what was deleted."""
         if not self._server:
             return
         with urllib3.PoolManager(retries=False, timeout=MERGE_S) as http:
@@ -147,18 +153,18 @@ class Neighbours:
         text = chance.choice([*self._texts[:20], some_text(chance, 2), some_text(chance, 6), *PHRASES])
         within = chance.sample(self._collections, chance.randint(1, COLLECTIONS))
         limit = chance.choice([1, 3, 10, 50])
-        asked = {"year": {"gte": chance.randrange(2000, 2020)}} if chance.random() < 0.3 else None
+        filter_ = {"year": {"gte": chance.randrange(2000, 2020)}} if chance.random() < 0.3 else None
         kind = number % (2 + len(STRATEGIES))
         if kind < 2:
-            name, ask = self._of_store("vectors" if kind else "terms", text, within, limit, asked)
+            name, ask = self._of_store("vectors" if kind else "terms", text, within, limit, filter_)
         else:
-            name, ask = self._of_engine(STRATEGIES[kind - 2], text, within, limit, asked)
+            name, ask = self._of_engine(STRATEGIES[kind - 2], text, within, limit, filter_)
         return Question(f"{name} of {text[:40]!r}, {limit}", ask)
 
     def _of_store(
-        self, kind: str, text: str, within: list[CollectionId], limit: int, asked: dict[str, Any] | None
+        self, kind: str, text: str, within: list[CollectionId], limit: int, filter_: dict[str, Any] | None
     ) -> tuple[str, Callable[[], str]]:
-        parsed = None if asked is None else parse_filter(asked)
+        parsed = None if filter_ is None else parse_filter(filter_)
         space = self._embedder.space
         vectors = VectorQuery(self._embedder.embed([text]).vectors[0], within, limit, filter=parsed)
         terms = TextQuery(query_terms(text), within, limit, filter=parsed)
@@ -167,20 +173,20 @@ class Neighbours:
         return kind, lambda: _exact(self.store.search_text(QUIET, space, terms))
 
     def _of_engine(
-        self, strategy: Strategy, text: str, within: list[CollectionId], limit: int, asked: dict[str, Any] | None
+        self, strategy: Strategy, text: str, within: list[CollectionId], limit: int, filter_: dict[str, Any] | None
     ) -> tuple[str, Callable[[], str]]:
         query = RetrieveQuery(
             query=text,
             collections=within,
             top_k=limit,
             strategy=strategy,
-            filter=asked,
+            filter=filter_,
             options=RetrieveOptions(explain=True),
         )
         return strategy, lambda: self.engine.retrieve(QUIET, query).model_dump_json()
 
     def ask_all(self, when: str) -> Tally:
-        """Every question once."""
+        """Asks every question once."""
         tally = Tally()
         for number in range(len(self.questions)):
             self._ask(number, when, tally)
@@ -194,7 +200,7 @@ class Neighbours:
 
     @contextmanager
     def asking(self, when: str) -> Iterator[Tally]:
-        """One question after another for as long as the block runs."""
+        """Asks one question after another for as long as the block runs."""
         tally, over = Tally(), Event()
 
         def ask() -> None:
@@ -211,7 +217,7 @@ class Neighbours:
 
 
 def _each(work: Callable[[Item], object], items: Sequence[Item]) -> None:
-    """Does work on every item, on some at once."""
+    """Does work on every item, in several threads."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
         for _ in pool.map(work, items):
             pass
@@ -222,7 +228,7 @@ def _exact(matches: list[VectorMatch]) -> str:
 
 
 def _apart(before: str, after: str) -> str:
-    """Two answers from shortly before the first place where they differ."""
+    """The parts of two answers around the first place where they differ."""
     same = next(
         (place for place, (one, other) in enumerate(zip(before, after, strict=False)) if one != other),
         min(len(before), len(after)),
@@ -232,7 +238,7 @@ def _apart(before: str, after: str) -> str:
 
 
 def try_store(options: Options, documents: int, own: int, questions: int, tell: Callable[[str], None]) -> list[Tally]:
-    """The whole story on one store."""
+    """Tells the whole story on one store."""
     world = Neighbours(options, own, questions)
     try:
         return list(_story(world, documents, lambda line: tell(f"{options.vectors}: {line}")))
@@ -260,7 +266,7 @@ def _story(world: Neighbours, documents: int, tell: Callable[[str], None]) -> It
 
 
 def _promised(world: Neighbours) -> Tally:
-    """Whether the store says that its answers are exact, and whether there are any."""
+    """Checks that the store says that it is exact, and that most questions find something."""
     tally = Tally()
     kind = world.engine.status.components().vector_store.type or ""
     if "approximate" in kind:
@@ -278,7 +284,7 @@ def prove(
     own: int = OWN,
     questions: int = QUESTIONS,
 ) -> Report:
-    """So many documents of another tenant on each store that was asked for."""
+    """Tells the story on each store."""
     stores = options.of_each_store()
     documents *= options.rounds
     whole = total([tally for one in stores for tally in try_store(one, documents, own, questions, tell)])

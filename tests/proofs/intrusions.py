@@ -1,6 +1,6 @@
 """Calls that try to reach another tenant's things: through the real handlers, the engine and the vector store itself.
 
-Each is made with things of which most are another's; what the caller stores is its own from then on.
+Most of the things that a call names are another tenant's. The caller may receive again what it has stored itself.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ OK, FAILED = 200, 500
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back: a status as of HTTP, and every word of it, headers too."""
+    """An answer: its HTTP status, or the one that the failure would have, and its whole text, headers included."""
 
     status: int
     text: str
@@ -42,11 +42,11 @@ class Answer:
 
 @dataclass
 class Door:
-    """The ways in for one tenant.
+    """The interfaces that one tenant can call.
 
     Attributes:
-        own: the tenant's own things, to stand beside another's in one call.
-        sent: marks that its calls have named so far.
+        own: the tenant's own things, which stand beside another tenant's in one call.
+        sent: the marks that the tenant's calls have named so far.
     """
 
     engine: Engine
@@ -68,14 +68,14 @@ class Door:
         query: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Answer:
-        """A call of the real handlers, with the verified claims of this tenant."""
+        """Calls the real handlers with the verified claims of this tenant."""
         self.sent |= marks(json.dumps([path, body, query, headers], ensure_ascii=False))
         api = Api(claims={"tenant": str(self.tenant), "sub": "someone"})
         answer = api.call(method, path, body, query=query, headers=headers)
         return Answer(answer.status, json.dumps(dict(answer.headers)) + answer.text)
 
     def direct(self, call: Callable[[], Any], *named: str) -> Answer:
-        """A call of the engine or the store, which names these."""
+        """Calls the engine or the vector store; ``named``: the marks that the call names."""
         self.sent |= marks(" ".join(named))
         try:
             return Answer(OK, _text(call()))
@@ -83,7 +83,7 @@ class Door:
             return Answer(error.status, f"{error.detail} {error.extras}")
         except ValidationError as error:
             return Answer(400, str(error.errors(include_url=False, include_input=False)))
-        except Exception as error:  # noqa: BLE001 - whatever else it is, it is a failure of ours
+        except Exception as error:  # noqa: BLE001 - any other exception is a server error
             return Answer(FAILED, repr(error))
 
 
@@ -99,16 +99,16 @@ Make = Callable[[Door, Things, Random], Answer]
 
 
 class Kind(Enum):
-    """What a call may meet: so that what is mixed into it from the caller's own does no harm."""
+    """The kind of a call, which says whose things may be mixed into it without harm."""
 
-    READ = "reads: its own things are those that never change"
-    REFUSED = "another's things alone: it changes nothing"
+    READ = "reads: the caller's own things in it are those that never change"
+    REFUSED = "names another tenant's things alone, and changes nothing"
     WRITE = "writes into the caller's spare collection"
 
 
 @dataclass(frozen=True)
 class Intrusion:
-    """One kind of call. ``weight``: how often, among all."""
+    """One kind of call. Its weight says how often it is made, relative to the others."""
 
     make: Make
     kind: Kind
@@ -119,12 +119,13 @@ class Intrusion:
 
 
 def _digest(tenant: str) -> str:
-    """How the terms of a tenant's attributes begin in a vector store."""
+    """The beginning of the terms of a tenant's attributes in a vector store."""
     return hashlib.sha256(tenant.encode()).hexdigest()[:16]
 
 
 def _field(things: Things, chance: Random) -> str:
-    """An attribute's name: one that all have, another's, or one that looks like a term or a field of the store."""
+    """An attribute's name: one that all tenants have, another tenant's, or one that looks like a term or a field of the
+    vector store."""
     return chance.choice(
         [
             *("lang", "year", "note") * 3,
@@ -138,7 +139,7 @@ def _field(things: Things, chance: Random) -> str:
 
 
 def _value(things: Things, chance: Random) -> Any:
-    """A value to compare with: another's, and what would end a term or begin another's."""
+    """A value to compare with: another tenant's, or a text that would end a term or begin another tenant's term."""
     digest = _digest(things.tenant)
     return chance.choice(
         [
@@ -204,7 +205,7 @@ def _question(things: Things, chance: Random) -> dict[str, Any]:
 
 
 def _document(things: Things, chance: Random) -> dict[str, Any]:
-    """A body that another could have sent, word for word but for the secret words."""
+    """A body that another tenant could have sent, word for word except for the secret words."""
     body = {"content": f"{things.words} one two three", "source_key": things.source_key}
     said = described(things, chance)
     if chance.random() < 0.5:
@@ -245,7 +246,7 @@ def _stray(things: Things, chance: Random) -> dict[str, str]:
 
 
 def _headers(things: Things, chance: Random) -> dict[str, str]:
-    """Headers in which other systems look for a tenant."""
+    """Headers from which other systems read a tenant."""
     return chance.choice([{}, {}, {"x-tenant": things.tenant}, {"x-tenant-id": things.tenant, "x-user": "root"}])
 
 
@@ -298,7 +299,7 @@ def assemble(door: Door, things: Things, chance: Random) -> Answer:
 
 
 def change(door: Door, things: Things, chance: Random) -> Answer:
-    """Changes and removals of what is another's."""
+    """Changes and removals of another tenant's things."""
     collection = f"/v1/collections/{things.collection}"
     document, other = _document(things, chance), _document(things, chance)
     upload = {"source_key": f"{things.source_key}.txt", "size": 3}
@@ -316,7 +317,7 @@ def change(door: Door, things: Things, chance: Random) -> Answer:
 
 
 def write(door: Door, things: Things, chance: Random) -> Answer:
-    """Another's body into a collection that is mostly one's own."""
+    """Another tenant's body, written into a collection that is mostly the caller's own."""
     collection = f"/v1/collections/{things.collection}"
     document, other = _document(things, chance), _document(things, chance)
     named = document | {"tenant": things.tenant}
@@ -361,7 +362,7 @@ def engine_reads(door: Door, things: Things, chance: Random) -> Answer:
 
 
 def engine_changes(door: Door, things: Things, chance: Random) -> Answer:
-    """What only its owner may change, through the engine."""
+    """Changes of another tenant's things through the engine."""
     engine, tenant = door.engine, door.tenant
 
     def collection() -> CollectionId:
@@ -388,9 +389,9 @@ def engine_changes(door: Door, things: Things, chance: Random) -> Answer:
 
 
 def store_reads(door: Door, things: Things, chance: Random) -> Answer:
-    """The store's own functions, without the engine's checks in front of them."""
+    """The vector store's functions, without the engine's checks before them."""
     store, tenant, space = door.store, door.tenant, door.space
-    asked = _filter(things, chance) if chance.random() < 0.5 else None
+    filter_ = _filter(things, chance) if chance.random() < 0.5 else None
     vector = door.embedder.embed([f"{things.words} one two"]).vectors[0]
     limit = chance.choice([1, 10, 1000])
 
@@ -398,7 +399,7 @@ def store_reads(door: Door, things: Things, chance: Random) -> Answer:
         return CollectionId(things.collection)
 
     def parsed() -> Filter | None:
-        return None if asked is None else parse_filter(asked)
+        return None if filter_ is None else parse_filter(filter_)
 
     def search() -> Any:
         return store.search(tenant, space, VectorQuery(vector, [collection()], limit, filter=parsed()))
@@ -414,11 +415,12 @@ def store_reads(door: Door, things: Things, chance: Random) -> Answer:
         lambda: store.scan(tenant, space, collection(), None, 10),
         lambda: store.matching(tenant, space, [collection()], parsed()),
     ]
-    return door.direct(chance.choice(calls), things.collection, things.chunk, json.dumps(asked))
+    return door.direct(chance.choice(calls), things.collection, things.chunk, json.dumps(filter_))
 
 
 def plant(door: Door, things: Things, chance: Random) -> Answer:
-    """A record of one's own under another's identifiers, found, and taken away again; or taken away without one."""
+    """Writes a record of the caller's under another tenant's identifiers, searches for it, and deletes it; or only
+    deletes it."""
     text = f"planted {things.words}"
     vector = door.embedder.embed([text]).vectors[0]
     store, tenant, space = door.store, door.tenant, door.space

@@ -1,13 +1,23 @@
-"""Proof: whatever a tenant sends, it hears nothing of another tenant, changes nothing of another's, and cannot tell
-another's things from things that are nowhere.
+"""Proof of isolation: whatever a tenant sends, the tenant hears nothing of another tenant, changes nothing of another
+tenant's, and cannot tell another tenant's things from things that do not exist.
 
-A thousand tenants share one table and one vector store. Each calls everything there is, with what is another's in every
-place that takes a name, an identifier, a token, a filter or a body. Four things are looked at:
+A thousand tenants share one table and one vector store. Each tenant makes every kind of call, with another tenant's
+things in every place that takes a name, an identifier, a token, a filter or a body (`tests.proofs.intrusions`). The
+proof looks at:
 
-- every answer, its headers and what its page tokens hold, for words, identifiers and names of others;
-- the status: no call may fail with an error of ours;
-- the same call with identifiers that are nowhere, wherever it changes nothing: its answer has to be the same;
-- in the end, all that each tenant had in the beginning.
+- every answer with its headers and the insides of its page tokens: for words, identifiers and names of other tenants;
+- the status of every answer: no call may fail with a server error;
+- a second call with identifiers that do not exist, wherever the call changes nothing: its answer must be the same;
+- in the end, everything that each tenant had in the beginning.
+
+Keys of the last line:
+
+- ``tenants``, ``requests``, ``stores``, ``answers``: the tenants, the calls, the vector stores, and the answers by
+  status.
+- ``foreign_chunks``: words, identifiers and names of other tenants in answers.
+- ``server_errors``: answers with a status of 500 or above.
+- ``told_apart``: calls whose answer differs from the answer for things that do not exist.
+- ``harmed``: tenants' own things that are gone or changed.
 """
 
 from collections import Counter
@@ -37,8 +47,8 @@ from tests.proofs.residents import (
     calling,
     marks,
     mixed,
+    move_in,
     nowhere,
-    settle,
     tenant_name,
 )
 from tests.proofs.tally import Tally, total
@@ -51,7 +61,7 @@ from tests.support.gateway import served
 
 TENANTS = 1_000
 REQUESTS = 100_000
-"""Over all stores."""
+"""The calls on all stores together."""
 AT_ONCE = 4
 SETTINGS = Settings(table=TABLE, bucket="weft-proof", embedder="none", vectors="none")
 
@@ -60,7 +70,7 @@ class City:
     """All tenants, in one table and one vector store.
 
     Attributes:
-        owners: for whom an identifier was first written: it is told from the table's rows, not from answers.
+        owners: the tenant for whom an identifier was first written, told from the rows of the table, not from answers.
     """
 
     def __init__(self, options: Options, tenants: int) -> None:
@@ -71,9 +81,9 @@ class City:
         table.written = self._own
         self.engine = self._engine(table)
         chance = seeded("isolation", options.seed)
-        names = [(tenant_name(number), Random(chance.getrandbits(64))) for number in range(tenants)]
+        newcomers = [(tenant_name(number), Random(chance.getrandbits(64))) for number in range(tenants)]
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            self.residents = list(pool.map(lambda one: settle(self.engine, *one), names))
+            self.residents = list(pool.map(lambda newcomer: move_in(self.engine, *newcomer), newcomers))
         for resident in self.residents:
             things = (resident.things, resident.spare)
             words = {text for each in things for text in vars(each).values() if isinstance(text, str)}
@@ -81,7 +91,7 @@ class City:
 
     def _engine(self, table: Any) -> Engine:
         signing = Config(signature_version="s3v4")
-        # It signs URLs, and sends nothing.
+        # The client signs URLs, and sends nothing.
         s3 = boto3.client(
             "s3", region_name=REGION, aws_access_key_id="proof", aws_secret_access_key="proof", config=signing
         )
@@ -96,7 +106,7 @@ class City:
             self.owners.setdefault(identifier, str(tenant))
 
     def owner(self, mark: str) -> str | None:
-        """Whose a word, an identifier or a name is."""
+        """The tenant that a word, an identifier or a name belongs to."""
         if mark.lower().startswith("orgq"):
             return mark
         return self.owners.get(ChunkId(mark).document_id if mark.startswith("chk_") else mark)
@@ -105,7 +115,7 @@ class City:
         return Door(self.engine, self.store, self.embedder, resident.tenant, resident.things)
 
     def foreign(self, resident: Resident, answer: Answer, sent: set[str]) -> list[str]:
-        """What an answer says of others that the asker has not said itself."""
+        """Words, identifiers and names of other tenants in an answer, which the caller has not sent itself."""
         return [
             f"{mark} of {self.owner(mark)}"
             for mark in marks(answer.text)
@@ -116,10 +126,10 @@ class City:
 
 @dataclass
 class Asked:
-    """What a thread has seen.
+    """The answers that a thread has seen.
 
     Attributes:
-        statuses: how many answers had each.
+        statuses: the number of answers with each status.
     """
 
     tally: Tally = field(default_factory=Tally)
@@ -127,7 +137,7 @@ class Asked:
 
 
 class Intruder:
-    """Sends what one tenant sends."""
+    """Makes the calls of one tenant."""
 
     def __init__(self, city: City, place: int, chance: Random, asked: Asked) -> None:
         self._city = city
@@ -138,7 +148,7 @@ class Intruder:
         self._kinds = [one for one in INTRUSIONS for _ in range(one.weight)]
 
     def send(self) -> None:
-        """One call, judged."""
+        """Makes one call, and judges its answer."""
         chance = self._chance
         intrusion = chance.choice(self._kinds)
         victim = self._victim()
@@ -161,7 +171,7 @@ class Intruder:
         self._asked.tally.add(f"{self._resident.tenant} on {victim.tenant}, {name} {draws}", problems)
 
     def _victim(self) -> Resident:
-        """Another tenant; often one whose name is nearly the same."""
+        """Another tenant; often a tenant whose name is nearly the same."""
         residents, place = self._city.residents, self._place
         near = residents[max(0, place - 4) : place + 5] if self._chance.random() < 0.3 else residents
         while (other := self._chance.choice(near)) is self._resident:
@@ -175,7 +185,7 @@ class Intruder:
 
 
 def _blank(answer: Answer, things: Things) -> tuple[int, str]:
-    """An answer without the identifiers that it was asked with."""
+    """An answer without the identifiers that its call was made with."""
     text = answer.text
     for name in IDENTIFIERS:
         value = getattr(things, name)
@@ -185,7 +195,7 @@ def _blank(answer: Answer, things: Things) -> tuple[int, str]:
 
 
 def _intrude(city: City, places: Sequence[int], seed: int, calls: int, tell: Callable[[], None]) -> Asked:
-    """So many calls of each of these tenants, taking turns."""
+    """Makes that many calls of each of these tenants, who take turns."""
     asked = Asked()
     intruders = [Intruder(city, place, seeded("intruder", seed, place), asked) for place in places]
     for _ in range(calls):
@@ -196,7 +206,7 @@ def _intrude(city: City, places: Sequence[int], seed: int, calls: int, tell: Cal
 
 
 def try_store(options: Options, tenants: int, requests: int, tell: Callable[[str], None]) -> tuple[Tally, Counter[int]]:
-    """So many requests of so many tenants on one store."""
+    """Makes the calls of all tenants on one store."""
     city = City(options, tenants)
     lanes = [range(first, tenants, AT_ONCE) for first in range(AT_ONCE)]
     calls = -(-requests // tenants)
@@ -217,7 +227,7 @@ def try_store(options: Options, tenants: int, requests: int, tell: Callable[[str
 
 
 def _albums(city: City) -> list[list[Answer]]:
-    """What each tenant sees of its own."""
+    """Everything that each tenant sees of its own."""
 
     def look(resident: Resident) -> list[Answer]:
         return [city.door(resident).direct(view) for view in album(city.engine, resident)]
@@ -235,7 +245,7 @@ def _harm(resident: Resident, before: list[Answer], after: list[Answer]) -> Iter
 
 
 class _Told:
-    """Counts calls of all threads, and tells now and then."""
+    """Counts the calls of all threads, and shows the progress now and then."""
 
     def __init__(self, tell: Callable[[str], None], whole: int) -> None:
         self._tell, self._whole, self._done, self._lock = tell, whole, 0, Lock()
@@ -252,7 +262,7 @@ def _work(job: tuple[Options, int, int]) -> tuple[Tally, Counter[int]]:
 
 
 def prove(options: Options, tell: Callable[[str], None], tenants: int = TENANTS, requests: int = REQUESTS) -> Report:
-    """So many tenants, and so many requests in all, on each store that was asked for."""
+    """Makes the calls of all tenants on each store."""
     stores = options.of_each_store()
     jobs = [(one, tenants, requests * options.rounds // len(stores)) for one in stores]
     found = list(spread(_work, jobs, options.processes, tell))
@@ -271,7 +281,7 @@ def prove(options: Options, tell: Callable[[str], None], tenants: int = TENANTS,
 
 
 def held(report: Report) -> bool:
-    """Also that calls were answered: one that is refused at the door finds nothing."""
+    """Whether nothing was wrong and enough calls succeeded: a call that is refused at once shows nothing."""
     wrong = ("foreign_chunks", "server_errors", "told_apart", "harmed")
     return not any(report[name] for name in wrong) and report["answers"].get(OK, 0) > report["requests"] / 10
 

@@ -76,7 +76,7 @@ class Bucket:
         self._versions: dict[str, list[Version]] = {}
         self.changes: list[Change] = []
 
-    # -- changes -----------------------------------------------------------------------------------
+    # -- changes ------------------------------------------------------------------------------------
 
     def put(self, key: str, content: bytes, content_type: str = "text/plain") -> Change:
         """Puts a new version of an object."""
@@ -147,7 +147,7 @@ def _head(version: Version) -> dict[str, Any]:
     return {"ContentType": version.content_type, "Metadata": {}, "VersionId": version.id}
 
 
-# -- the queue ---------------------------------------------------------------------------------------
+# -- the queue -------------------------------------------------------------------------------------
 
 
 @dataclass

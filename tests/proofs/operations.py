@@ -58,7 +58,7 @@ class Operation:
     damaged: bool = False
 
 
-# -- scenes ------------------------------------------------------------------------------------------
+# -- scenes ----------------------------------------------------------------------------------------
 
 
 def empty(world: World) -> Scene:
@@ -239,7 +239,7 @@ def newest(world: World, scene: Scene) -> DocumentId:
     return max(world.stores.documents.listed(TENANT, scene.collection))
 
 
-# -- what the processes do ------------------------------------------------------------------------------------
+# -- what the processes do -------------------------------------------------------------------------
 
 VECTORS = "vectors.write"
 CHUNKS = "dynamodb.batch_write_item"

@@ -272,7 +272,7 @@ class Race:
             self._known_ends[print_of] = problems
         return self._known_ends[print_of]
 
-    # -- answers of the processes --------------------------------------------------------------
+    # -- answers of the processes -------------------------------------------------------------------
 
     def _told(self, run: Run) -> list[Problem]:
         problems = []

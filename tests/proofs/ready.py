@@ -1,8 +1,15 @@
-"""Proof: ready means retrievable. What has just been ingested is in the answer to its own text, at once.
+"""Proof of readiness: ready means retrievable. A document that has just become ready is in the answer to its text.
 
 One process ingests and another retrieves, each with a vector store of its own on the same file or index, as two
-functions have. The index becomes searchable as seldom as a deployed one does. Eight pairs run at a time; a pair is a
-document with a key, one without, or a new version of an earlier one, whose old version must not be found.
+deployed functions have. The index becomes searchable as seldom as a deployed index does. Eight pairs of an ingest and a
+retrieve run at a time. A pair ingests a document with a source key, one without, or a new version of an earlier one;
+then the old version must not be found.
+
+Keys of the last line:
+
+- ``pairs``, ``kinds``, ``stores``: the pairs, in all and by kind, and the vector stores.
+- ``found``: pairs whose document was the answer. ``old_found``: pairs whose old version was found.
+- ``not_replaced``: new versions whose ingest did not say that they replace the old one.
 """
 
 import os
@@ -37,11 +44,11 @@ from tests.support.embedder import HashedEmbedder
 from tests.support.engines import make_engine
 
 PAIRS = 1_000
-"""On each store."""
+"""The pairs on each store."""
 AT_ONCE = 8
 TENANTS = 3
 KEYS = 6
-"""Sources of each worker that get new versions."""
+"""The number of sources of each worker, which get new versions."""
 ENDLESS = 1e9
 CHUNK_WORDS = 6
 
@@ -74,7 +81,7 @@ def engine_on(table: LargeDynamoDB, vectors: VectorStore) -> Engine:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a worker's pairs happen. ``name`` tells its words from those of all others."""
+    """The engines and the collection of a worker. Its name is in all its words, and in no others."""
 
     writer: Engine
     reader: Engine
@@ -85,14 +92,14 @@ class Place:
 
 @dataclass(frozen=True)
 class Version:
-    """What was ingested: its chunks' texts."""
+    """An ingested version: the texts of its chunks, and the result of its ingest."""
 
     texts: tuple[str, ...]
     result: IngestResult
 
 
 class Worker:
-    """Ingests and retrieves, pair after pair."""
+    """Runs one pair of an ingest and a retrieve after the other."""
 
     def __init__(self, place: Place, chance: Random) -> None:
         self._place = place
@@ -111,13 +118,13 @@ class Worker:
         key = f"{self._place.name}-{self._chance.randrange(KEYS)}.txt" if self._chance.random() < 0.8 else None
         words = [f"{self._place.name}x{number}x{word}" for word in range(CHUNK_WORDS * self._chance.randint(1, 3))]
         texts = [" ".join(words[start : start + CHUNK_WORDS]) for start in range(0, len(words), CHUNK_WORDS)]
-        given = IngestInput(collection_id=self._place.collection, content="\n\n".join(texts).encode(), source_key=key)
-        result = self._place.writer.ingest.ingest(self._place.tenant, given, self._deadline())
-        asked = self._chance.choice(texts)
+        request = IngestInput(collection_id=self._place.collection, content="\n\n".join(texts).encode(), source_key=key)
+        result = self._place.writer.ingest.ingest(self._place.tenant, request, self._deadline())
+        question = self._chance.choice(texts)
         old = self._versions.get(key) if key is not None else None
         try:
-            problems = list(self._problems(result, asked, self._ask(asked, top_k=1), old))
-        except Exception as failure:  # noqa: BLE001 - whatever it is, it is no answer
+            problems = list(self._problems(result, question, self._ask(question, top_k=1), old))
+        except Exception as failure:  # noqa: BLE001 - no failure is an answer
             problems = [Problem("not_found", repr(failure))]
         self.found += not any(problem.kind == "not_found" for problem in problems)
         kind = "new version" if old else "with a key" if key else "without a key"
@@ -127,9 +134,9 @@ class Worker:
             self._versions[key] = Version(tuple(texts), result)
 
     def _problems(
-        self, result: IngestResult, asked: str, answer: RetrieveResult, old: Version | None
+        self, result: IngestResult, question: str, answer: RetrieveResult, old: Version | None
     ) -> Iterator[Problem]:
-        if [(hit.chunk.document_id, hit.chunk.text) for hit in answer.hits] != [(result.document_id, asked)]:
+        if [(hit.chunk.document_id, hit.chunk.text) for hit in answer.hits] != [(result.document_id, question)]:
             yield Problem("not_found", f"{result} is answered with {answer}"[:500])
         if old is not None:
             if old.result.document_id not in result.replaced:
@@ -149,7 +156,7 @@ class Worker:
 
 
 def try_store(options: Options, pairs: int, tell: Callable[[str], None]) -> list[Worker]:
-    """So many pairs on one store: the workers and what they have seen."""
+    """Runs that many pairs on one store; answers the workers with what they have seen."""
     with two_views(options) as (one, other):
         table = LargeDynamoDB()
         writer, reader = engine_on(table, one), engine_on(table, other)
@@ -172,7 +179,7 @@ def try_store(options: Options, pairs: int, tell: Callable[[str], None]) -> list
 
 
 def prove(options: Options, tell: Callable[[str], None], pairs: int = PAIRS) -> Report:
-    """So many pairs on each store that was asked for."""
+    """Runs that many pairs on each store."""
     stores = options.of_each_store()
     workers = [worker for one in stores for worker in try_store(one, pairs * options.rounds, tell)]
     whole = total([worker.tally for worker in workers])

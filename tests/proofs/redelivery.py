@@ -88,7 +88,7 @@ class Context(LambdaContext):
         return FUNCTION_MS
 
 
-# -- the stories -------------------------------------------------------------------------------------
+# -- the stories -----------------------------------------------------------------------------------
 
 
 class Story:
@@ -127,7 +127,7 @@ class Story:
         return self._bucket.put(self.key, content)
 
 
-# -- the handlers ------------------------------------------------------------------------------------
+# -- the handlers ----------------------------------------------------------------------------------
 
 
 @dataclass
@@ -247,7 +247,7 @@ class Stage:
     def _now(self) -> float:
         return self.world.clock.monotonic()
 
-    # -- waves of deliveries -----------------------------------------------------------------------
+    # -- waves of deliveries ------------------------------------------------------------------------
 
     def wave(self, *, changing: bool) -> None:
         """Handles the visible messages by eight handlers at once, while the bucket changes."""
@@ -293,7 +293,7 @@ class Stage:
             self._sweep_at += self._interval
         self.world.clock.advance(max(0.0, moment - self._now()))
 
-    # -- acknowledged changes ----------------------------------------------------------------------
+    # -- acknowledged changes -----------------------------------------------------------------------
 
     def _unsettled(self, message: Message) -> Iterator[Problem]:
         for change in message.changes:
@@ -332,7 +332,7 @@ class Stage:
         return None if item is None else plain(item)
 
 
-# -- the end -----------------------------------------------------------------------------------------
+# -- the end ---------------------------------------------------------------------------------------
 
 
 def end_problems(stage: Stage) -> Iterator[Problem]:
@@ -398,7 +398,7 @@ def embedding_problems(stage: Stage) -> Iterator[Problem]:
                 yield Problem("lost", f"{tag} was begun and not embedded")
 
 
-# -- the proof ---------------------------------------------------------------------------------------
+# -- the proof -------------------------------------------------------------------------------------
 
 
 @dataclass

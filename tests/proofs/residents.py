@@ -1,7 +1,7 @@
-"""Tenants that live beside one another: what each keeps to itself, and what others have come to know of it.
+"""Tenants that share the stores: the things of each tenant that are secret, and the things that other tenants know.
 
-Every word, identifier and name can be told from its form and traced to its owner: a word that begins with `sec` is
-never spoken by anyone else, so it is proof of a leak wherever another hears it.
+The form of every word, identifier and name says that it is one, and each is traced to its owner. No other tenant ever
+sends a word that begins with ``sec``, so such a word proves a leak wherever another tenant receives it.
 """
 
 import base64
@@ -27,12 +27,12 @@ from core.model.tenant import Tenant
 from core.model.upload import NewUpload
 
 MILLISECONDS = 1_767_225_600_000
-"""When all that is nowhere would have been made: 2026-01-01."""
+"""The time in identifiers that do not exist: 2026-01-01."""
 ENDLESS = 1e9
 _MAC_BYTES = 16
 
 _FORMS = ("orgq{:04}", "orgq{:04}-x", "orgq{:04}.x", "orgq{:04}:x", "ORGQ{:04}")
-"""Names of which one begins as another does, or differs in case alone."""
+"""Forms of names, of which some begin like another one, or differ from another one only in case."""
 _MARK = re.compile(
     r"(?:sec|pub)[0-9a-f]{12}|(?:col|doc|chk|upl)_[0-9a-hjkmnp-tv-z]{26}|(?:orgq|ORGQ)[0-9]{4}(?:[-.:]x)?"
 )
@@ -45,11 +45,11 @@ def tenant_name(number: int) -> Tenant:
 
 @dataclass(frozen=True)
 class Things:
-    """What a tenant has and others may name. Nothing in it is secret.
+    """The things of a tenant that other tenants may name. Nothing among them is secret.
 
     Attributes:
-        field, value: of an attribute.
-        words: they are in the texts of its documents.
+        field, value: the name and the value of an attribute.
+        words: words in the texts of the tenant's documents.
         tokens: page tokens, by listing.
     """
 
@@ -71,18 +71,18 @@ class Things:
 
 
 IDENTIFIERS = ("collection", "document", "chunk", "upload", "tokens")
-"""What only its owner can have: an answer may not tell another's from one that is nowhere."""
+"""Things that only their owner can use: no answer may tell another tenant's from one that does not exist."""
 
 
 @dataclass
 class Resident:
-    """A tenant of a proof.
+    """A tenant of the proof.
 
     Attributes:
-        things: of the collection that it never changes; its documents hold secret words.
-        spare: of the collection in which it writes.
-        secrets: words that no other tenant ever says.
-        stored: marks of others that it has stored among its own, and may hear again.
+        things: those of the collection that the tenant never changes; its documents hold the secret words.
+        spare: those of the collection in which the tenant writes.
+        secrets: words that no other tenant ever sends.
+        stored: marks of other tenants that the tenant has stored in its own documents, and may receive again.
     """
 
     tenant: Tenant
@@ -93,12 +93,12 @@ class Resident:
 
 
 def marks(text: str) -> set[str]:
-    """All words, identifiers and names in a text, those inside its URLs and page tokens too."""
+    """The marks of a text: all its words, identifiers and names, those inside its URLs and page tokens too."""
     return set(_MARK.findall(unquote(text) + " ".join(map(inside, _TOKEN.findall(text)))))
 
 
 def inside(token: str) -> str:
-    """What a page token says to whoever decodes it."""
+    """The inside of a page token, as anybody can decode it."""
     return base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_")[_MAC_BYTES:].decode(errors="replace")
 
 
@@ -107,7 +107,7 @@ def word(kind: str, chance: Random) -> str:
 
 
 def nowhere(chance: Random) -> Things:
-    """Things of the right form that nobody has."""
+    """Things of the right form that do not exist."""
     document = DocumentId.new(MILLISECONDS, chance.getrandbits(74))
     token = base64.urlsafe_b64encode(chance.randbytes(60)).decode()
     return Things(
@@ -126,7 +126,7 @@ _caller: ContextVar[Tenant | None] = ContextVar("caller", default=None)
 
 @contextmanager
 def calling(tenant: Tenant) -> Iterator[None]:
-    """Whatever is written in the block is written for this tenant, whichever key it has."""
+    """Rows that are written in the block are this tenant's, whatever their key says."""
     token = _caller.set(tenant)
     try:
         yield
@@ -135,15 +135,15 @@ def calling(tenant: Tenant) -> Iterator[None]:
 
 
 def caller() -> Tenant | None:
-    """For whom this is called; None where the engine has taken another thread."""
+    """The tenant that makes the present call; None where the engine works in another thread."""
     return _caller.get()
 
 
 LISTINGS = ("collections", "documents", "all documents", "chunks", "document's chunks")
 
 
-def settle(engine: Engine, tenant: Tenant, chance: Random) -> Resident:
-    """A tenant moves in: one collection for good, and one to write in."""
+def move_in(engine: Engine, tenant: Tenant, chance: Random) -> Resident:
+    """Creates the two collections of a tenant: one that the tenant never changes, and one in which it writes."""
     secrets = tuple(word("sec", chance) for _ in range(2))
     with calling(tenant):
         kept = _furnish(engine, tenant, chance, " ".join(secrets))
@@ -152,21 +152,21 @@ def settle(engine: Engine, tenant: Tenant, chance: Random) -> Resident:
 
 
 def _furnish(engine: Engine, tenant: Tenant, chance: Random, note: str) -> Things:
-    """A collection with a document that has a key and one that has none; a note is secret."""
+    """Creates a collection with a document that has a source key and one that has none. The note is secret."""
     things = replace(nowhere(chance), tenant=str(tenant))
     new = NewCollection(name=things.name, description=note, chunk_size=8, chunk_overlap=0, metadata={"note": note})
     collection = engine.collections.create(tenant, new).id
-    given = IngestInput(
+    request = IngestInput(
         collection_id=collection,
         content=f"{things.words} one two three {note}\n\n{things.words} four five six {note}".encode(),
         source_key=things.source_key,
         **described(things, chance, note),
     )
-    document = engine.ingest.ingest(tenant, given, ENDLESS).document_id
+    document = engine.ingest.ingest(tenant, request, ENDLESS).document_id
     if document is None:
         raise RuntimeError("a new document has no ID")
     unkeyed = {"content": f"{things.words} seven eight {note}".encode(), "source_key": None}
-    engine.ingest.ingest(tenant, given.model_copy(update=unkeyed), ENDLESS)
+    engine.ingest.ingest(tenant, request.model_copy(update=unkeyed), ENDLESS)
     upload = engine.uploads.create(
         tenant, collection, NewUpload(source_key=f"{things.source_key}.txt", title=note, size=1)
     )
@@ -180,7 +180,7 @@ def _furnish(engine: Engine, tenant: Tenant, chance: Random, note: str) -> Thing
 
 
 def described(things: Things, chance: Random, note: str = "") -> dict[str, Any]:
-    """What is said of a document beside its content."""
+    """The description of a document beside its content."""
     return {
         "title": f"{things.name} {note}",
         "source": f"https://example.org/{note}",
@@ -201,11 +201,12 @@ def _tokens(engine: Engine, tenant: Tenant, things: Things) -> dict[str, str]:
         engine.chunks.list(tenant, page, collection_id=collection),
         engine.chunks.list(tenant, page, document_id=document),
     )
-    return {name: str(one.next_page_token) for name, one in zip(LISTINGS, listed, strict=True)}
+    return {name: str(listing.next_page_token) for name, listing in zip(LISTINGS, listed, strict=True)}
 
 
 def mixed(theirs: Things, mine: Things, none: Things, chance: Random) -> tuple[Things, Things]:
-    """Things for one call, most of them another's; and the same with nobody's in place of the other's identifiers."""
+    """Things for one call, most of them another tenant's; and the same things with identifiers that do not exist in the
+    place of the other tenant's."""
     some: dict[str, Any] = {}
     for each in fields(Things):
         some[each.name] = chance.choices((theirs, mine, none), (15, 4, 1))[0]
@@ -224,7 +225,7 @@ def mixed(theirs: Things, mine: Things, none: Things, chance: Random) -> tuple[T
 
 
 def spoiling(chance: Random) -> Callable[[str], str]:
-    """A way to change a text a little: what an injection would try."""
+    """A way to change a text a little, as an injection would."""
     more = chance.choice(["#", "\x1f", "~", "*", "%23", "/../", "'", '"', "\x00", "\u202e", "#COL#", "]}"])
     ways: list[Callable[[str], str]] = [
         str.upper,
@@ -240,7 +241,7 @@ def spoiling(chance: Random) -> Callable[[str], str]:
 
 
 def album(engine: Engine, resident: Resident) -> list[Callable[[], BaseModel | None]]:
-    """Everything in the collection that its tenant never changes, as the tenant sees it when it looks."""
+    """Reads everything in the collection that its tenant never changes, as the tenant sees it."""
     tenant, things = resident.tenant, resident.things
     collection = CollectionId(things.collection)
     page = PageRequest(limit=100, total=True)

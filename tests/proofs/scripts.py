@@ -80,7 +80,7 @@ def _ended(outcome: Outcome, error: type[Exception] | None) -> list[Problem]:
     return [Problem("living_failed", f"a process ended with {outcome.failure!r} {outcome.answer!r}")]
 
 
-# -- what the processes do ------------------------------------------------------------------------------------
+# -- what the processes do -------------------------------------------------------------------------
 
 
 def _later(step: Step) -> Step:

@@ -1,11 +1,11 @@
 """Made situations: answers with fewer than top_k hits, each with the one reason that is right.
 
-Each is made anew for a tenant of its own, for each way to ask in which it makes sense, and asked through retrieve and
-through compare. What is right is written down here, or counted from what the situation was made of.
+Each situation is made anew for a tenant of its own, for each way of asking in which it makes sense, and tried through
+retrieve and through compare. The right reason and figures are written beside the situation, or counted from its parts.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -30,7 +30,7 @@ MODELS = ("hashed-words", "other-words")
 
 @dataclass(frozen=True)
 class Way:
-    """A way to ask."""
+    """A way of asking: a strategy with options."""
 
     name: str
     strategy: str
@@ -64,7 +64,7 @@ OF_MANY_MODELS = [way for way in WAYS if "mmr" not in way.name]
 
 
 class Scene:
-    """One tenant's things, made for one question."""
+    """The collections of one tenant, made for one question."""
 
     def __init__(self, world: World, tenant: Tenant, way: Way) -> None:
         self.world = world
@@ -80,14 +80,14 @@ class Scene:
         return self.world.engine.collections.create(self.tenant, new)
 
     def ingest(self, collection: Collection, text: str, key: str | None = None, **attributes: Any) -> DocumentId:
-        given = IngestInput(collection_id=collection.id, content=text.encode(), source_key=key, attributes=attributes)
-        document = self.world.engine.ingest.ingest(self.tenant, given, self.world.deadline()).document_id
+        request = IngestInput(collection_id=collection.id, content=text.encode(), source_key=key, attributes=attributes)
+        document = self.world.engine.ingest.ingest(self.tenant, request, self.world.deadline()).document_id
         if document is None:
             raise ValueError("a document was to be ingested")
         return document
 
     def fill(self, count: int = 4, **attributes: Any) -> Collection:
-        """So many documents of one chunk, each with the word of the question; every second one is said to be even."""
+        """Ingests that many documents of one chunk, each with a word of the question; attribute values come in turn."""
         collection = self.collection()
         for number in range(count):
             mine = {name: value[number % len(value)] for name, value in attributes.items()}
@@ -95,24 +95,13 @@ class Scene:
         return collection
 
     def die(self, collection: Collection, text: str, key: str, *, written: bool, **attributes: Any) -> None:
-        """An ingest that ends before its swap, with its vectors written or not."""
-        store = self.world.vectors
-        write = store.write
-
-        def last(*arguments: Any) -> None:
-            if written:
-                write(*arguments)
-            raise Death
-
-        with replaced(store, "write", last):
-            try:
-                self.ingest(collection, text, key, **attributes)
-            except Death:
-                return
-        raise ValueError("the ingest was to die")
+        """Runs an ingest that dies before its swap, with its vectors written or not."""
+        with dying_at_vectors(self.world, written=written):
+            self.ingest(collection, text, key, **attributes)
+            raise ValueError("the ingest must die")
 
     def always_replaced(self, collection: Collection, **attributes: Any) -> None:
-        """From now on a source is replaced whenever it was searched for, so that no answer ever holds it."""
+        """Replaces a source after every search from now on, so that no answer ever holds it."""
         numbers = iter(range(1000))
 
         def replace() -> None:
@@ -138,21 +127,20 @@ class Scene:
         return self._api.post(path, body)
 
     def ask_as_made(self, path: str, body: Mapping[str, Any]) -> Answer:
-        """With all that goes on meanwhile."""
-        if not self._around:
-            return self.ask(path, **body)
-        [meanwhile] = self._around
-        with meanwhile():
+        """Asks while everything that belongs to the situation happens."""
+        with ExitStack() as stack:
+            for meanwhile in self._around:
+                stack.enter_context(meanwhile())
             return self.ask(path, **body)
 
     def scores(self, **fields: Any) -> list[float]:
-        """Of all hits of the same question without min_score, best first."""
+        """The scores of all hits of the same question without min_score, best first."""
         return sorted((hit["score"] for hit in self.ask(**fields).json["hits"]), reverse=True)
 
 
 @contextmanager
 def replaced(owner: object, name: str, function: Callable[..., Any]) -> Iterator[None]:
-    """One function of one object is another while the block runs."""
+    """Replaces one function of one object while the block runs."""
     setattr(owner, name, function)
     try:
         yield
@@ -160,9 +148,30 @@ def replaced(owner: object, name: str, function: Callable[..., Any]) -> Iterator
         delattr(owner, name)
 
 
+@contextmanager
+def dying_at_vectors(world: World, *, written: bool) -> Iterator[None]:
+    """Lets an ingest in the block die at the write of its vectors, after the write or before it."""
+    write = world.vectors.write
+
+    def write_and_die(*arguments: Any) -> None:
+        if written:
+            write(*arguments)
+        raise Death
+
+    with suppress(Death), replaced(world.vectors, "write", write_and_die):
+        yield
+
+
 @dataclass(frozen=True)
 class Expected:
-    """What is asked, and what is right: the reason's code with its figures, and how many hits there are."""
+    """The right answer to a question.
+
+    Attributes:
+        code: the code of the reason; None: there is none.
+        hits: the number of hits; None: any number.
+        body: the fields of the question beside its text.
+        figures: the figures of the reason.
+    """
 
     code: ReasonCode | None
     hits: int | None = None
@@ -172,7 +181,12 @@ class Expected:
 
 @dataclass(frozen=True)
 class Situation:
-    """``make`` makes it and says what is right. ``ways``: in which it makes sense."""
+    """A situation.
+
+    Attributes:
+        make: makes the situation and says which answer is right.
+        ways: the ways of asking in which the situation makes sense.
+    """
 
     name: str
     make: Callable[[Scene], Expected]
@@ -180,7 +194,7 @@ class Situation:
 
 
 def try_situation(situation: Situation, way: Way, world: World, tenant: Tenant) -> Iterator[tuple[str, bool, str]]:
-    """Each call, whether its answer is right, and what the answer was."""
+    """Makes one situation and tries it; answers of each call its name, whether its answer is right, and the answer."""
     scene = Scene(world, tenant, way)
     expected = situation.make(scene)
     for path in ("/v1/retrieve", "/v1/compare"):
@@ -200,7 +214,7 @@ def try_situation(situation: Situation, way: Way, world: World, tenant: Tenant) 
         yield where, right, f"{len(hits)} hits, {reason}; right is {expected}"
 
 
-# -- nothing to find -----------------------------------------------------------------------------------
+# -- no documents ------------------------------------------------------------------------------------
 
 
 def _no_collection(scene: Scene) -> Expected:
@@ -238,7 +252,7 @@ def _failed_alone(scene: Scene) -> Expected:
     return Expected(ReasonCode.NO_DOCUMENTS, 0)
 
 
-# -- still on its way ----------------------------------------------------------------------------------
+# -- documents in progress ---------------------------------------------------------------------------
 
 
 def _in_progress(scene: Scene, *, written: bool, ready: int = 0) -> Expected:
@@ -268,23 +282,23 @@ def _new_version_on_its_way(scene: Scene) -> Expected:
 
 
 def _hidden_fulfils_no_filter(scene: Scene) -> Expected:
-    """The filter leaves out nothing that is served."""
+    """The filter leaves out no served document, only one in progress."""
     collection = scene.fill(3, lang=["en"])
     scene.die(collection, "red", "coming", written=True, lang="de")
     return Expected(ReasonCode.STILL_INGESTING, 3, {"filter": {"lang": "en"}}, {"in_progress": 1})
 
 
 def _first_of_all_with_a_filter(scene: Scene) -> Expected:
-    """Nothing is served, so the filter leaves out nothing."""
+    """No document is served, so the filter leaves out nothing."""
     scene.die(scene.collection(), "red", "coming", written=True, lang="de")
     return Expected(ReasonCode.STILL_INGESTING, 0, {"filter": {"lang": "en"}}, {"in_progress": 1})
 
 
-# -- min_score -----------------------------------------------------------------------------------------
+# -- min_score ---------------------------------------------------------------------------------------
 
 
 def _below(scene: Scene, **fields: Any) -> Expected:
-    """What the best score leaves out."""
+    """The answer where min_score is the best score: all lower scores are cut."""
     scores = scene.scores(**fields)
     cut = [score for score in scores if score < scores[0]]
     return Expected(
@@ -316,7 +330,7 @@ def _below_min_score_and_in_progress(scene: Scene) -> Expected:
 
 
 def _below_min_score_and_replaced(scene: Scene) -> Expected:
-    """What was cut is certain; what may have come is not."""
+    """The chunks that min_score cut are certain; those that a further search could have found are not."""
     collection = scene.fill(5)
     expected = _below(scene)
     scene.always_replaced(collection)
@@ -341,7 +355,7 @@ def _min_score_of_a_reranker_that_fails(scene: Scene) -> Expected:
     return Expected(ReasonCode.FEWER_THAN_TOP_K, 6, {"min_score": least, "options": {"fallback": True}})
 
 
-# -- the filter ----------------------------------------------------------------------------------------
+# -- the filter --------------------------------------------------------------------------------------
 
 
 def _filtered_out(scene: Scene) -> Expected:
@@ -370,7 +384,7 @@ def _filtered_by_a_range(scene: Scene) -> Expected:
 
 
 def _filtered_beside_a_stray_vector(scene: Scene) -> Expected:
-    """An orphan is a hit, and in no counter."""
+    """An orphan is a hit that no counter counts."""
     collection = scene.fill(4, lang=["en", "de"])
     text, embedder = "red stray", scene.world.embedder
     stray = VectorRecord(
@@ -388,7 +402,7 @@ def _filtered_beside_a_stray_vector(scene: Scene) -> Expected:
 
 
 def _lost_vector_with_a_filter(scene: Scene) -> Expected:
-    """What damage took, the filter did not leave out."""
+    """The filter did not leave out a chunk whose vector is lost."""
     collection = scene.fill(3, lang=["en"])
     lost = scene.ingest(collection, "red lost", "lost", lang="en")
     scene.world.vectors.delete(scene.tenant, scene.world.embedder.space, [ChunkId.of(lost, 1, 0)])
@@ -405,9 +419,9 @@ def _filter_leaves_enough(scene: Scene) -> Expected:
     return Expected(None, 3, {"filter": {"lang": "en"}, "top_k": 3})
 
 
-def _unknown(scene: Scene, asked: Mapping[str, Any]) -> Expected:
+def _unknown(scene: Scene, filter_: Mapping[str, Any]) -> Expected:
     scene.fill(4, lang=["en", "de"], year=[2020])
-    return Expected(ReasonCode.UNKNOWN_ATTRIBUTE_VALUE, 0, {"filter": asked}, {"attribute": "lang"})
+    return Expected(ReasonCode.UNKNOWN_ATTRIBUTE_VALUE, 0, {"filter": filter_}, {"attribute": "lang"})
 
 
 def _unknown_inside_not(scene: Scene) -> Expected:
@@ -417,11 +431,11 @@ def _unknown_inside_not(scene: Scene) -> Expected:
 
 def _unknown_beside_known(scene: Scene) -> Expected:
     scene.fill(4, lang=["en", "de"])
-    asked = {"or": [{"lang": "xx"}, {"lang": "en"}]}
-    return Expected(ReasonCode.FILTERED_OUT, 2, {"filter": asked}, {"filtered": 2})
+    either = {"or": [{"lang": "xx"}, {"lang": "en"}]}
+    return Expected(ReasonCode.FILTERED_OUT, 2, {"filter": either}, {"filtered": 2})
 
 
-# -- the rest ------------------------------------------------------------------------------------------
+# -- fewer than top_k, and reasons of the search -----------------------------------------------------
 
 
 def _fewer(scene: Scene, count: int) -> Expected:
@@ -447,12 +461,12 @@ def _several_collections(scene: Scene) -> Expected:
     return Expected(ReasonCode.FEWER_THAN_TOP_K, 2)
 
 
-def _several_models(scene: Scene, asked: Mapping[str, Any], code: ReasonCode, hits: int, **figures: Any) -> Expected:
+def _several_models(scene: Scene, body: Mapping[str, Any], code: ReasonCode, hits: int, **figures: Any) -> Expected:
     for name in MODELS:
         collection = scene.collection(name, name)
         for number, lang in enumerate(("en", "de")):
             scene.ingest(collection, f"red {name} {lang}", str(number), lang=lang)
-    return Expected(code, hits, asked, figures)
+    return Expected(code, hits, body, figures)
 
 
 def _several_models_below_min_score(scene: Scene) -> Expected:
@@ -463,20 +477,20 @@ def _several_models_below_min_score(scene: Scene) -> Expected:
     return _below(scene)
 
 
-def _without_a_word(scene: Scene, asked: Mapping[str, Any], hits: int, filtered: int = 0) -> Expected:
-    """Vectors have no weight, so what has no word of the question is no hit, and no filter has left it out."""
+def _without_a_word(scene: Scene, body: Mapping[str, Any], hits: int, filtered: int = 0) -> Expected:
+    """Vectors have no weight, so a chunk without a word of the question is no hit, and no filter has left it out."""
     collection = scene.collection()
     for number, (word, lang) in enumerate((("red", "en"), ("red", "de"), ("pale", "de"), ("pale", "fr"))):
         scene.ingest(collection, f"{word} {number}", str(number), lang=lang)
     if filtered:
-        return Expected(ReasonCode.FILTERED_OUT, hits, asked, {"filtered": filtered})
-    return Expected(ReasonCode.FEWER_THAN_TOP_K, hits, asked)
+        return Expected(ReasonCode.FILTERED_OUT, hits, body, {"filtered": filtered})
+    return Expected(ReasonCode.FEWER_THAN_TOP_K, hits, body)
 
 
-def _refill_bound(scene: Scene, asked: Mapping[str, Any]) -> Expected:
+def _refill_bound(scene: Scene, body: Mapping[str, Any]) -> Expected:
     collection = scene.fill(2, lang=["en", "de"])
     scene.always_replaced(collection, lang="en")
-    return Expected(ReasonCode.REFILL_BOUND, None, asked)
+    return Expected(ReasonCode.REFILL_BOUND, None, body)
 
 
 def _too_large(scene: Scene) -> Expected:
@@ -529,7 +543,7 @@ SITUATIONS = (
     Situation("a lost vector, with a filter", _lost_vector_with_a_filter),
     Situation("the filter leaves all", _filter_leaves_all),
     Situation("the filter leaves enough", _filter_leaves_enough),
-    *(Situation(f"an unknown value: {name}", partial(_unknown, asked=asked)) for name, asked in UNKNOWN.items()),
+    *(Situation(f"an unknown value: {name}", partial(_unknown, filter_=filter_)) for name, filter_ in UNKNOWN.items()),
     Situation("an unknown value inside not", _unknown_inside_not),
     Situation("an unknown value beside a known one", _unknown_beside_known),
     *(Situation(f"{count} of {TOP_K}", partial(_fewer, count=count)) for count in (1, TOP_K - 1)),
@@ -538,32 +552,32 @@ SITUATIONS = (
     Situation("several collections", _several_collections),
     Situation(
         "several models",
-        partial(_several_models, asked={}, code=ReasonCode.FEWER_THAN_TOP_K, hits=4),
+        partial(_several_models, body={}, code=ReasonCode.FEWER_THAN_TOP_K, hits=4),
         OF_MANY_MODELS,
     ),
     Situation(
         "several models, filtered",
-        partial(_several_models, asked={"filter": {"lang": "en"}}, code=ReasonCode.FILTERED_OUT, hits=2, filtered=2),
+        partial(_several_models, body={"filter": {"lang": "en"}}, code=ReasonCode.FILTERED_OUT, hits=2, filtered=2),
         OF_MANY_MODELS,
     ),
     Situation("several models, below min_score", _several_models_below_min_score, OF_MANY_MODELS),
-    Situation("without a word of the question", partial(_without_a_word, asked={}, hits=2), BY_TERMS),
+    Situation("without a word of the question", partial(_without_a_word, body={}, hits=2), BY_TERMS),
     Situation(
         "without a word of the question, and filtered",
-        partial(_without_a_word, asked={"filter": {"lang": "de"}}, hits=1, filtered=2),
+        partial(_without_a_word, body={"filter": {"lang": "de"}}, hits=1, filtered=2),
         BY_TERMS,
     ),
     Situation(
         "without a word of the question in all that is left, and filtered",
-        partial(_without_a_word, asked={"filter": {"not": {"lang": {"in": ["en", "de"]}}}}, hits=0, filtered=3),
+        partial(_without_a_word, body={"filter": {"not": {"lang": {"in": ["en", "de"]}}}}, hits=0, filtered=3),
         BY_TERMS,
     ),
     Situation(
         "without a word of the question in what is filtered out",
-        partial(_without_a_word, asked={"filter": {"lang": {"in": ["en", "de"]}}}, hits=2),
+        partial(_without_a_word, body={"filter": {"lang": {"in": ["en", "de"]}}}, hits=2),
         BY_TERMS,
     ),
-    Situation("always replaced", partial(_refill_bound, asked={})),
-    Situation("always replaced, with a filter", partial(_refill_bound, asked={"filter": {"lang": "en"}})),
+    Situation("always replaced", partial(_refill_bound, body={})),
+    Situation("always replaced, with a filter", partial(_refill_bound, body={"filter": {"lang": "en"}})),
     Situation("an answer that is too large", _too_large),
 )
