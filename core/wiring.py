@@ -155,13 +155,13 @@ def _embedded(settings: Settings) -> VectorStore:
 
 def _opensearch(settings: Settings, clock: Clock) -> VectorStore:
     from core.vectors.opensearch.client import Client, connect
-    from core.vectors.opensearch.index import Dialect, Engine, IndexOptions
+    from core.vectors.opensearch.index import Dialect, IndexOptions, KnnEngine
     from core.vectors.opensearch.store import OpenSearchVectorStore
 
     options = IndexOptions(
         prefix=settings.opensearch_index,
         dialect=Dialect(settings.opensearch_dialect),
-        engine=Engine(settings.opensearch_engine),
+        engine=KnnEngine(settings.opensearch_engine),
         m=settings.opensearch_hnsw_m,
         ef_construction=settings.opensearch_hnsw_ef_construction,
         ef_search=settings.opensearch_hnsw_ef_search,

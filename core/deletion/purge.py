@@ -8,9 +8,9 @@ from core.clock import Clock
 from core.metadata.documents import Documents
 from core.metadata.dynamo import ConditionFailed, retry_on_conflict
 from core.metadata.rows import Head
-from core.model.collection import VectorSpace
 from core.model.ids import ChunkId
 from core.model.tenant import Tenant
+from core.model.vector import VectorSpace
 from core.protocol.transitions import Transitions
 from core.vectors.types import VectorStore
 

@@ -14,11 +14,11 @@ from botocore.exceptions import ClientError
 
 from core.clock import Clock
 from core.embedding.checks import check_texts, unit
-from core.embedding.types import Embeddings, Vector
+from core.embedding.types import Embeddings
 from core.inference.bedrock import ask, not_configured, region_needed, single_try
-from core.model.collection import VectorSpace
 from core.model.component import Component
 from core.model.errors import ConfigurationError, InvalidArgument, NotConfigured, WeftError
+from core.model.vector import Vector, VectorSpace
 from core.splitting.counting import CharsPerFour, TokenCounter
 
 if TYPE_CHECKING:

@@ -3,8 +3,8 @@
 import math
 from collections.abc import Sequence
 
-from core.embedding.types import Vector
 from core.model.errors import InvalidArgument
+from core.model.vector import Vector
 
 
 def check_texts(texts: Sequence[str], tokens: Sequence[int], max_tokens: int) -> None:

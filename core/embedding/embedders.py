@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from core.embedding.types import Embedder, Vector
-from core.model.collection import VectorSpace
+from core.embedding.types import Embedder
 from core.model.errors import NotConfigured
+from core.model.vector import Vector, VectorSpace
 from core.observe import Observer
 from core.splitting.counting import TokenCounter
 

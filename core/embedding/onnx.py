@@ -9,11 +9,11 @@ import numpy as np
 from tokenizers import Encoding
 
 from core.embedding.checks import check_texts, unit
-from core.embedding.types import Embeddings, Vector
+from core.embedding.types import Embeddings
 from core.inference.onnx import Graph, read_tokenizer
-from core.model.collection import VectorSpace
 from core.model.component import Component
 from core.model.errors import ConfigurationError
+from core.model.vector import Vector, VectorSpace
 from core.splitting.counting import TokenCounter
 
 TOKEN_VECTORS_RANK = 3

@@ -3,12 +3,9 @@
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from core.model.collection import VectorSpace
 from core.model.component import Component
+from core.model.vector import Vector, VectorSpace
 from core.splitting.counting import TokenCounter
-
-Vector = list[float]
-"""``dimensions`` numbers of unit length."""
 
 
 class Embeddings(NamedTuple):

@@ -13,7 +13,6 @@ from typing import TypeVar
 
 from core.analysis.terms import document_terms
 from core.embedding.embedders import Embedders
-from core.embedding.types import Vector
 from core.ingest.hold import DocumentHold
 from core.ingest.plan import Plan
 from core.loading.types import LoadedText
@@ -21,6 +20,7 @@ from core.metadata.documents import Documents
 from core.metadata.rows import Head
 from core.model.chunk import Chunk
 from core.model.errors import NotYetSearchable
+from core.model.vector import Vector
 from core.observe import Observer
 from core.splitting.chunking import chunk_document
 from core.vectors.types import VectorRecord, VectorStore

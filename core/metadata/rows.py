@@ -8,11 +8,12 @@ from pydantic import Field, field_serializer, field_validator
 from core.metadata.dynamo import Item
 from core.model.base import Model, Timestamp
 from core.model.chunk import Attributes, Chunk
-from core.model.collection import Collection, CollectionState, Metadata, VectorSpace
+from core.model.collection import Collection, CollectionState, Metadata
 from core.model.document import Document, DocumentState, DocumentSummary, Failure, source_id
 from core.model.ids import MAX_ATTEMPT, ChunkId, CollectionId, DocumentId
 from core.model.query import Strategy
 from core.model.tenant import Tenant
+from core.model.vector import VectorSpace
 
 _KEYS = {
     "pk",

@@ -9,6 +9,7 @@ from core.model.base import EXAMPLE_TIME, Model, Timestamp, with_example
 from core.model.ids import EXAMPLE_COLLECTION_ID, CollectionId
 from core.model.query import Strategy
 from core.model.tenant import Tenant
+from core.model.vector import VectorSpace
 
 # The longest whose UTF-8 is sure to fit into a table key.
 CollectionName = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=250)]
@@ -40,13 +41,6 @@ class CollectionState(StrEnum):
     ACTIVE = "active"
     DELETING = "deleting"
     EMPTIED = "emptied"
-
-
-class VectorSpace(Model):
-    """Where vectors can be compared: one embedding model with one number of dimensions."""
-
-    model: str
-    dimensions: int = Field(ge=1, le=16_000)
 
 
 class NewCollection(Model):

@@ -16,11 +16,11 @@ from core.metadata.documents import Documents
 from core.metadata.dynamo import ConditionFailed, Conflict
 from core.metadata.jobs import Job, JobKind, Jobs, Recount
 from core.metadata.rows import Counts, Head
-from core.model.collection import VectorSpace
 from core.model.document import DocumentState
 from core.model.ids import ChunkId, CollectionId, DocumentId
 from core.model.recovery import ReconcileReport
 from core.model.tenant import Tenant
+from core.model.vector import VectorSpace
 from core.protocol.served import Served, has_ready_chunk, may_be_written
 from core.recovery.jobs import JobRunner
 from core.recovery.ready_chunks import ReadyChunks, next_ready_chunks

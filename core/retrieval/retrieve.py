@@ -7,12 +7,12 @@ from functools import cached_property
 
 from core.analysis.terms import query_terms
 from core.embedding.embedders import Embedders
-from core.embedding.types import Vector
 from core.model.errors import InvalidArgument
 from core.model.hit import RetrieveResult
 from core.model.ids import ChunkId
 from core.model.query import RetrieveQuery, Strategy
 from core.model.tenant import Tenant
+from core.model.vector import Vector
 from core.observe import Observer
 from core.reranking.measured import require_reranker
 from core.reranking.types import Reranker

@@ -7,12 +7,13 @@ from core.embedding.embedders import Embedders
 from core.metadata.collections import Collections
 from core.metadata.fields import Fields
 from core.metadata.rows import CollectionRow
-from core.model.collection import CollectionState, VectorSpace
+from core.model.collection import CollectionState
 from core.model.errors import InvalidArgument
 from core.model.filter import Filter, fields_of, parse_filter
 from core.model.ids import CollectionId
 from core.model.query import RetrieveOptions, RetrieveQuery, ScoreKind, Strategy
 from core.model.tenant import Tenant
+from core.model.vector import VectorSpace
 from core.ranking.fusion import highest
 from core.reranking.measured import require_reranker
 from core.reranking.types import Reranker

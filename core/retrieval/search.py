@@ -14,12 +14,12 @@ from core.clock import Clock
 from core.metadata.collections import Collections
 from core.metadata.documents import Documents
 from core.model.chunk import Chunk
-from core.model.collection import VectorSpace
 from core.model.document import DocumentSummary
 from core.model.errors import Unavailable
 from core.model.hit import Hit, Signals
 from core.model.ids import ChunkId
 from core.model.tenant import Tenant
+from core.model.vector import VectorSpace
 from core.observe import Observer
 from core.protocol.served import Served
 from core.vectors.types import TextQuery, VectorMatch, VectorQuery, VectorStore

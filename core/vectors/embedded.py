@@ -14,12 +14,11 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 
-from core.embedding.types import Vector
-from core.model.collection import VectorSpace
 from core.model.component import Component, TenantFilter
 from core.model.filter import Filter
 from core.model.ids import ChunkId, CollectionId
 from core.model.tenant import Tenant
+from core.model.vector import Vector, VectorSpace
 from core.vectors.attributes import AttributeTerms, attribute_terms, compile_filter
 from core.vectors.database import Database
 from core.vectors.matrix import ChangedRow, Matrix, MatrixCache

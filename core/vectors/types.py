@@ -4,13 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from core.embedding.types import Vector
 from core.model.chunk import AttributeValue
-from core.model.collection import VectorSpace
 from core.model.component import Component, TenantFilter
 from core.model.filter import Filter
 from core.model.ids import ChunkId, CollectionId
 from core.model.tenant import Tenant
+from core.model.vector import Vector, VectorSpace
 
 UNIT_TOLERANCE = 1e-4
 """How far from one the length of a vector may be."""

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.embedding.types import Embeddings
-from core.model.collection import VectorSpace
 from core.model.component import Component
+from core.model.vector import VectorSpace
 from core.splitting.counting import TokenCounter
 from tests.support.embedder import WordCounter
 

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from opensearchpy import Transport
 
-from core.embedding.types import Embedder, Embeddings, Vector
+from core.embedding.types import Embedder, Embeddings
 from core.metadata import dynamo
 from core.model.component import Component
+from core.model.vector import Vector
 from core.vectors.types import VectorStore
 from tests.support.engines import REGION
 

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 from opensearchpy import OpenSearch
 
-from core.embedding.types import Vector
 from core.model.collection import Collection
 from core.model.query import Strategy
+from core.model.vector import Vector
 from core.vectors.opensearch.client import CONNECTIONS
 from core.vectors.types import VectorQuery
 from tests.benchmarks.texts import readmes

@@ -22,7 +22,7 @@ from core.model.collection import Collection, NewCollection
 from core.model.ids import ChunkId, DocumentId
 from core.model.ingest import IngestInput
 from core.model.tenant import Tenant
-from core.vectors.opensearch.index import Engine as IndexEngine
+from core.vectors.opensearch.index import KnnEngine
 from core.vectors.types import VectorQuery, VectorRecord
 from tests.benchmarks.points import WORDS_A_CHUNK, DrawnEmbedder, Points, draw, number_of, text_of
 from tests.benchmarks.workbench import SECONDS_AN_INGEST, Workbench, workbench
@@ -85,7 +85,7 @@ def measure(engine: str, kind: str, chunks: int, questions: int, seed: int) -> l
     counts = [max(1, round(share * chunks)) for share in SHARES]
     points, asked = draw(kind, sum(counts), questions, seed)
     before = resident_mib("self")
-    index = IndexEngine.LUCENE if engine == "lucene" else IndexEngine.FAISS
+    index = KnnEngine.LUCENE if engine == "lucene" else KnnEngine.FAISS
     with workbench(DrawnEmbedder(points, asked), STORES[engine], index) as bench:
         start = time.perf_counter()
         owners = list(fill(bench, points, counts, f"{engine}, {kind}"))

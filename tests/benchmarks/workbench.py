@@ -19,8 +19,7 @@ from core.model.tenant import Tenant
 from core.settings import Settings
 from core.vectors.embedded import EmbeddedVectorStore
 from core.vectors.opensearch.client import Client, connect
-from core.vectors.opensearch.index import Engine as IndexEngine
-from core.vectors.opensearch.index import IndexOptions
+from core.vectors.opensearch.index import IndexOptions, KnnEngine
 from core.vectors.opensearch.store import OpenSearchVectorStore
 from core.vectors.types import VectorStore
 from infra.opensearch.server import running_server
@@ -110,9 +109,7 @@ def embedder_of(name: str) -> Embedder:
 
 
 @contextmanager
-def workbench(
-    embedder: Embedder, vectors: str = "embedded", index: IndexEngine = IndexEngine.FAISS
-) -> Iterator[Workbench]:
+def workbench(embedder: Embedder, vectors: str = "embedded", index: KnnEngine = KnnEngine.FAISS) -> Iterator[Workbench]:
     """A workbench with an empty table and an empty vector store: on disk, or in a server of its own.
 
     Args:
@@ -143,6 +140,6 @@ def workbench(
         yield Workbench(engine, stage, probe, probed, client, plain, opensearch)
 
 
-def opensearch_store(transport: Any, index: IndexEngine, clock: Clock) -> OpenSearchVectorStore:
+def opensearch_store(transport: Any, index: KnnEngine, clock: Clock) -> OpenSearchVectorStore:
     """The store as it is deployed."""
     return OpenSearchVectorStore(Client(transport, clock), IndexOptions(prefix="benchmark", engine=index), clock)

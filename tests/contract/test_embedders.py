@@ -13,9 +13,10 @@ from core.clock import SystemClock
 from core.embedding.bedrock import MODEL, BedrockEmbedder
 from core.embedding.models import packaged_model
 from core.embedding.onnx import OnnxEmbedder
-from core.embedding.types import Embedder, Vector
+from core.embedding.types import Embedder
 from core.model.component import Component
 from core.model.errors import InvalidArgument
+from core.model.vector import Vector
 from tests.support.bedrock import loopback_client, titan_server
 from tests.support.embedder import HashedEmbedder
 

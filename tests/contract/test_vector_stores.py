@@ -16,15 +16,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from core.embedding.types import Vector
 from core.model.chunk import MAX_NAME_BYTES, MAX_TEXT_BYTES
-from core.model.collection import VectorSpace
 from core.model.component import TenantFilter
 from core.model.filter import MAX_BOUND_BYTES, Filter, parse_filter
 from core.model.ids import ChunkId, CollectionId
 from core.model.tenant import Tenant
+from core.model.vector import Vector, VectorSpace
 from core.vectors.embedded import EmbeddedVectorStore
-from core.vectors.opensearch.index import Dialect, Engine
+from core.vectors.opensearch.index import Dialect, KnnEngine
 from core.vectors.types import TextQuery, VectorMatch, VectorQuery, VectorRecord, VectorStore
 from tests.contract.vector_words import chunk_id, collection_id, direction, record, unit
 from tests.support.filters import holds, questions
@@ -46,7 +45,7 @@ STORES: dict[str, Callable[[Ask], VectorStore]] = {
     "embedded in memory": lambda ask: EmbeddedVectorStore(None),
     "embedded on disk": lambda ask: EmbeddedVectorStore(ask("tmp_path") / "vectors.sqlite"),
     "opensearch faiss": lambda ask: store_on(ask("opensearch"), "faiss"),
-    "opensearch lucene": lambda ask: store_on(ask("opensearch"), "lucene", engine=Engine.LUCENE),
+    "opensearch lucene": lambda ask: store_on(ask("opensearch"), "lucene", engine=KnnEngine.LUCENE),
     "opensearch serverless": lambda ask: store_on(
         ask("collection_of_nextgen").url, "serverless", dialect=Dialect.SERVERLESS
     ),

@@ -4,8 +4,8 @@ import math
 import random
 from collections.abc import Sequence
 
-from core.embedding.types import Vector
 from core.model.ids import ChunkId, CollectionId, DocumentId
+from core.model.vector import Vector
 from core.vectors.types import VectorRecord
 
 

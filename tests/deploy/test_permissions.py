@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from core.embedding import bedrock
-from core.model.collection import VectorSpace
+from core.model.vector import VectorSpace
 from core.vectors.opensearch.index import IndexOptions, alias_of
 
 Resources = dict[str, dict[str, Any]]

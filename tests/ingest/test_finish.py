@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from core.ingest.finish import FinishMessage
-from core.model.collection import Collection, VectorSpace
+from core.model.collection import Collection
 from core.model.document import Document, DocumentState
 from core.model.errors import DocumentNotFound, NotYetSearchable, Unavailable
 from core.model.ids import ChunkId, DocumentId
@@ -15,6 +15,7 @@ from core.model.ingest import IngestResult
 from core.model.page import PageRequest
 from core.model.query import RetrieveQuery
 from core.model.tenant import Tenant
+from core.model.vector import VectorSpace
 from core.vectors.types import VectorQuery, VectorRecord
 from tests.support.books import check_books
 from tests.support.engines import ACME, World

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from core.model.collection import VectorSpace
 from core.model.filter import And, Comparison, Filter, Not, Operator, Or
 from core.model.tenant import Tenant
+from core.model.vector import VectorSpace
 from core.ranking.bm25 import Statistics
 from core.vectors.opensearch import query as queries
 from core.vectors.opensearch.client import Client, Refusal, connect

@@ -8,11 +8,11 @@ from threading import Barrier
 
 import pytest
 
-from core.model.collection import VectorSpace
 from core.model.component import TenantFilter
 from core.model.errors import ConfigurationError, NotConfigured, Unavailable
 from core.model.tenant import Tenant
-from core.vectors.opensearch.index import Engine, IndexOptions, alias_of, definition
+from core.model.vector import VectorSpace
+from core.vectors.opensearch.index import IndexOptions, KnnEngine, alias_of, definition
 from core.vectors.opensearch.query import Json
 from core.vectors.types import VectorQuery
 from tests.contract.vector_words import chunk_id, collection_id, record, unit
@@ -227,8 +227,8 @@ class TestVerified:
 
 
 class TestDefinition:
-    @pytest.mark.parametrize("engine", Engine)
-    def test_engine_space_and_graph_are_named(self, engine: Engine) -> None:
+    @pytest.mark.parametrize("engine", KnnEngine)
+    def test_engine_space_and_graph_are_named(self, engine: KnnEngine) -> None:
         given = IndexOptions(engine=engine, m=8, ef_construction=64)
         method = definition(given, SPACE)["mappings"]["properties"]["vector"]["method"]
         assert method == {

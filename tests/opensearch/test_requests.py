@@ -14,13 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.clock import Clock, SystemClock
-from core.model.collection import VectorSpace
 from core.model.component import TenantFilter
 from core.model.errors import ConfigurationError, NotConfigured, Unavailable
 from core.model.tenant import Tenant
+from core.model.vector import VectorSpace
 from core.vectors.opensearch import client as clients
 from core.vectors.opensearch import query as queries
-from core.vectors.opensearch.client import Budget, Client, Refusal, connect
+from core.vectors.opensearch.client import Client, Refusal, TimeBudget, connect
 from core.vectors.opensearch.index import IndexOptions
 from core.vectors.opensearch.query import Json
 from core.vectors.opensearch.store import OpenSearchVectorStore, cosine
@@ -181,7 +181,7 @@ def float32(numbers: Any) -> bytes:
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Budgets that a test can wait for."""
     for name in ("START", "SEARCH", "WRITE"):
-        monkeypatch.setattr(clients, name, Budget(total=1.2, one_try=0.6))
+        monkeypatch.setattr(clients, name, TimeBudget(total=1.2, one_try=0.6))
 
 
 CALLS: dict[str, Callable[[Client], object]] = {

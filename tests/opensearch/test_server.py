@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from core.model.collection import VectorSpace
 from core.model.errors import Unavailable
 from core.model.tenant import Tenant
+from core.model.vector import VectorSpace
 from core.vectors.opensearch.store import OpenSearchVectorStore
 from infra.opensearch import java
 from infra.opensearch.server import HELP

@@ -6,10 +6,10 @@ from contextlib import closing
 
 import pytest
 
-from core.model.collection import VectorSpace
 from core.model.component import TenantFilter
 from core.model.errors import ConfigurationError, Unavailable
 from core.model.tenant import Tenant
+from core.model.vector import VectorSpace
 from core.vectors.opensearch import store as stores
 from core.vectors.opensearch.index import Dialect, IndexOptions, alias_of, definition
 from core.vectors.opensearch.store import OpenSearchVectorStore

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ReadTimeoutError
 
-from core.model.collection import VectorSpace
 from core.model.errors import Unavailable
 from core.model.ids import ChunkId
 from core.model.tenant import Tenant
+from core.model.vector import VectorSpace
 from core.vectors.types import VectorRecord, VectorStore
 from tests.support.dynamodb import cancelled, error
 

@@ -13,10 +13,11 @@ from threading import RLock
 from typing import Any
 
 from core.engine import Engine
-from core.model.collection import Collection, NewCollection, VectorSpace
+from core.model.collection import Collection, NewCollection
 from core.model.ids import ChunkId, CollectionId
 from core.model.ingest import IngestInput, IngestResult
 from core.model.tenant import Tenant
+from core.model.vector import VectorSpace
 from core.settings import Settings
 from core.vectors.embedded import EmbeddedVectorStore
 from core.vectors.types import VectorRecord, VectorStore

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from core.analysis.terms import query_terms
 from core.engine import Engine
-from core.model.collection import CollectionUpdate, VectorSpace
+from core.model.collection import CollectionUpdate
 from core.model.context import ChunkRef
 from core.model.errors import WeftError
 from core.model.filter import Filter, parse_filter
@@ -24,6 +24,7 @@ from core.model.ingest import IngestInput
 from core.model.page import PageRequest
 from core.model.query import RetrieveQuery
 from core.model.tenant import Tenant
+from core.model.vector import VectorSpace
 from core.vectors.types import TextQuery, VectorQuery, VectorRecord, VectorStore
 from tests.proofs.residents import ENDLESS, Things, described, marks
 from tests.support.embedder import HashedEmbedder

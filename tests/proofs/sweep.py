@@ -35,13 +35,14 @@ from typing import Any
 
 from core.metadata.dynamo import GET_LIMIT, WRITE_LIMIT
 from core.metadata.table import SWEEP_SHARDS
-from core.model.collection import NewCollection, VectorSpace
+from core.model.collection import NewCollection
 from core.model.document import DocumentState
 from core.model.errors import Unavailable
 from core.model.ids import ChunkId, DocumentId
 from core.model.ingest import IngestInput
 from core.model.recovery import RecoveryResult
 from core.model.tenant import Tenant
+from core.model.vector import VectorSpace
 from core.vectors.types import VectorRecord, VectorStore
 from tests.proofs.calls import Call, Death, Plan, let_pass
 from tests.proofs.command import Options, Report, main

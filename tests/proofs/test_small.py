@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from core.recovery.sweep import RecoveryService
-from core.vectors.opensearch.index import Engine
+from core.vectors.opensearch.index import KnnEngine
 from functions.ingest.events import QueueMessages
 from tests.proofs import (
     citations,
@@ -129,7 +129,7 @@ def test_a_proof_that_looked_at_no_reason_does_not_hold() -> None:
 
 
 def test_a_graph_says_that_its_answers_are_approximate() -> None:
-    store = store_on("http://127.0.0.1:9", engine=Engine.LUCENE)
+    store = store_on("http://127.0.0.1:9", engine=KnnEngine.LUCENE)
     assert "approximate" in (store.describe().type or "")
     store.close()
 

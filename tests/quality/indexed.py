@@ -1,9 +1,9 @@
 """A corpus in a vector store alone, for searches by terms: every document is one record."""
 
 from core.analysis.terms import document_terms, query_terms
-from core.model.collection import VectorSpace
 from core.model.ids import ChunkId, CollectionId, DocumentId
 from core.model.tenant import Tenant
+from core.model.vector import VectorSpace
 from core.vectors.types import TextQuery, VectorRecord, VectorStore
 from tests.quality.corpora import Corpus
 

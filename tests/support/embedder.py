@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from core.embedding.checks import check_texts, unit
 from core.embedding.types import Embeddings
-from core.model.collection import VectorSpace
 from core.model.component import Component
+from core.model.vector import VectorSpace
 from core.splitting.counting import TokenCounter
 
 

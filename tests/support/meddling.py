@@ -4,10 +4,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from core.model.collection import Collection, VectorSpace
+from core.model.collection import Collection
 from core.model.errors import Unavailable
 from core.model.ids import ChunkId, DocumentId
 from core.model.tenant import Tenant
+from core.model.vector import VectorSpace
 from core.observe import HOOKS
 from core.vectors.embedded import EmbeddedVectorStore
 from core.vectors.types import VectorMatch, VectorQuery, VectorRecord

@@ -7,7 +7,7 @@ import pytest
 
 from core.clock import Clock, SystemClock
 from core.vectors.opensearch.client import Client, connect
-from core.vectors.opensearch.index import Dialect, Engine, IndexOptions
+from core.vectors.opensearch.index import Dialect, IndexOptions, KnnEngine
 from core.vectors.opensearch.store import OpenSearchVectorStore
 from infra.opensearch.server import HELP, available, running_server
 from tests.support.serverless import NextGen, nextgen
@@ -57,7 +57,7 @@ def store_on(
     url: str,
     prefix: str = "test",
     *,
-    engine: Engine = Engine.FAISS,
+    engine: KnnEngine = KnnEngine.FAISS,
     dialect: Dialect = Dialect.DOMAIN,
     clock: Clock | None = None,
 ) -> OpenSearchVectorStore:

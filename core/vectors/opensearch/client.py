@@ -43,16 +43,16 @@ for _name in ("opensearch", "opensearchpy.trace"):
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class TimeBudget:
     """How long a request may take with all its tries, and how long one of them. In seconds."""
 
     total: float
     one_try: float
 
 
-START = Budget(total=6.0, one_try=5.0)
-SEARCH = Budget(total=8.0, one_try=5.0)
-WRITE = Budget(total=20.0, one_try=15.0)
+START = TimeBudget(total=6.0, one_try=5.0)
+SEARCH = TimeBudget(total=8.0, one_try=5.0)
+WRITE = TimeBudget(total=20.0, one_try=15.0)
 
 
 class IndexMissing(Exception):
@@ -170,7 +170,7 @@ class Client:
         """Lets go of the connections."""
         self._transport.close()
 
-    def _request(self, method: str, path: str, budget: Budget, *, body: Json | None = None) -> Json:
+    def _request(self, method: str, path: str, budget: TimeBudget, *, body: Json | None = None) -> Json:
         tries = _Tries(self._clock, budget)
         while tries.next():
             answer = self._try(method, path, tries, body=body)
@@ -205,7 +205,7 @@ class _Tries:
     """The tries of one request: full jitter between them (Brooker, Exponential Backoff And Jitter), all inside the
     budget."""
 
-    def __init__(self, clock: Clock, budget: Budget) -> None:
+    def __init__(self, clock: Clock, budget: TimeBudget) -> None:
         self._clock = clock
         self._one_try = budget.one_try
         self._deadline = clock.monotonic() + budget.total

@@ -5,8 +5,8 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from core.model.collection import VectorSpace
 from core.model.errors import ConfigurationError
+from core.model.vector import VectorSpace
 from core.vectors.opensearch.query import TENANT, Json
 
 SPACE_TYPE = "innerproduct"
@@ -30,7 +30,7 @@ _TERM_COUNT: Json = {"type": "integer"}
 _PIPELINES = ("default_pipeline", "final_pipeline", "search.default_pipeline")
 
 
-class Engine(StrEnum):
+class KnnEngine(StrEnum):
     """``faiss``: every vector under the filter is compared, so answers are exact and no graph is built.
     ``lucene``: a graph (HNSW), approximate where a filter leaves many vectors."""
 
@@ -60,7 +60,7 @@ class IndexOptions:
 
     prefix: str = "weft"
     dialect: Dialect = Dialect.DOMAIN
-    engine: Engine = Engine.FAISS
+    engine: KnnEngine = KnnEngine.FAISS
     m: int = 16
     ef_construction: int = 128
     ef_search: int = 128
@@ -92,7 +92,7 @@ def _settings(options: IndexOptions) -> Json:
         # With segment replication a refresh promises nothing of the replicas.
         "replication.type": "DOCUMENT",
     }
-    if options.engine is Engine.FAISS:
+    if options.engine is KnnEngine.FAISS:
         settings["knn.advanced.approximate_threshold"] = -1
     return settings
 

@@ -8,16 +8,16 @@ from threading import Lock
 from typing import TypeVar
 
 from core.clock import Clock
-from core.model.collection import VectorSpace
 from core.model.component import Component, TenantFilter
 from core.model.errors import ConfigurationError, NotConfigured, NotYetSearchable, Unavailable
 from core.model.filter import Filter
 from core.model.ids import ChunkId, CollectionId, DocumentId
 from core.model.tenant import Tenant
+from core.model.vector import VectorSpace
 from core.ranking.bm25 import Statistics, score
 from core.vectors.opensearch import query as queries
 from core.vectors.opensearch.client import Client, IndexMissing, Refusal
-from core.vectors.opensearch.index import Dialect, Engine, IndexOptions, alias_of, definition, prove
+from core.vectors.opensearch.index import Dialect, IndexOptions, KnnEngine, alias_of, definition, prove
 from core.vectors.opensearch.query import Json, check_hit
 from core.vectors.opensearch.writes import Operation, as_stored, batches, deleting, indexing
 from core.vectors.types import MAX_LIMIT, TextQuery, VectorMatch, VectorQuery, VectorRecord
@@ -40,7 +40,7 @@ class OpenSearchVectorStore:
     ``NotConfigured`` where ``prepare`` would raise ``ConfigurationError``.
 
     A score is made of the two vectors alone, in float32: equal ones may differ from those of another server in the
-    seventh digit. With ``Engine.LUCENE``, and in a collection, which records are found is approximate.
+    seventh digit. With ``KnnEngine.LUCENE``, and in a collection, which records are found is approximate.
     """
 
     def __init__(self, client: Client, options: IndexOptions, clock: Clock) -> None:
@@ -90,7 +90,7 @@ class OpenSearchVectorStore:
         vector = as_stored(query.vector, space)
         if not query.collection_ids:
             return []
-        ef_search = None if self._is_serverless or self._options.engine is Engine.FAISS else self._options.ef_search
+        ef_search = None if self._is_serverless or self._options.engine is KnnEngine.FAISS else self._options.ef_search
         with self._alias(space) as alias:
             hits = self._best_hits(
                 tenant,
@@ -155,7 +155,7 @@ class OpenSearchVectorStore:
         if self._is_serverless:
             kind = "serverless, approximate"
         else:
-            kind = "faiss, exact" if self._options.engine is Engine.FAISS else "lucene, approximate"
+            kind = "faiss, exact" if self._options.engine is KnnEngine.FAISS else "lucene, approximate"
         return Component(name="opensearch", type=kind, configured=True)
 
     def close(self) -> None:

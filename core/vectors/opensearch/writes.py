@@ -7,10 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from core.embedding.types import Vector
-from core.model.collection import VectorSpace
 from core.model.ids import ChunkId
 from core.model.tenant import Tenant
+from core.model.vector import Vector, VectorSpace
 from core.vectors.attributes import attribute_terms
 from core.vectors.opensearch.query import TENANT, Json, Refused, record_id
 from core.vectors.types import UNIT_TOLERANCE, VectorRecord

@@ -27,8 +27,8 @@ from core.embedding.bedrock import (
     bedrock_client,
 )
 from core.inference.bedrock import LONGEST_DELAY_S, TRANSIENT, TRIES
-from core.model.collection import VectorSpace
 from core.model.errors import ConfigurationError, InvalidArgument, NotConfigured, Unavailable
+from core.model.vector import VectorSpace
 from tests.support.bedrock import loopback_client, titan_server
 
 if TYPE_CHECKING:

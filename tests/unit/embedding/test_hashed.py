@@ -2,8 +2,8 @@
 
 import pytest
 
-from core.embedding.types import Vector
 from core.model.errors import Unavailable
+from core.model.vector import Vector
 from tests.support.embedder import HashedEmbedder
 
 

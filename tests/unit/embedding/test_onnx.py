@@ -10,8 +10,8 @@ import pytest
 
 from core.embedding.models import find_model, folder_model, packaged_model
 from core.embedding.onnx import OnnxEmbedder
-from core.model.collection import VectorSpace
 from core.model.errors import ConfigurationError, InvalidArgument
+from core.model.vector import VectorSpace
 from tests.support.onnx_model import tiny_model
 
 

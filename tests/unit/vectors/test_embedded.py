@@ -14,11 +14,11 @@ from threading import Barrier
 
 import pytest
 
-from core.model.collection import VectorSpace
 from core.model.component import TenantFilter
 from core.model.errors import ConfigurationError, Unavailable
 from core.model.ids import ChunkId
 from core.model.tenant import Tenant
+from core.model.vector import VectorSpace
 from core.vectors.embedded import EmbeddedVectorStore
 from core.vectors.types import VectorQuery
 from tests.contract.vector_words import chunk_id, collection_id, direction, record
