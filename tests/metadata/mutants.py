@@ -6,7 +6,7 @@ from core.metadata.collections import Collections
 from core.metadata.jobs import Jobs
 from core.metadata.paging import PageTokens
 from core.metadata.sweep_index import SweepIndex
-from tests.proofs.edits import clause, never, parameter, skip, without
+from tests.proofs.edits import clause, never, parameter, skip, value, without
 from tests.proofs.mutation import Mutant
 from tests.proofs.probes import cut, isolated, race, script
 
@@ -36,7 +36,7 @@ MUTANTS = (
     ),
     Mutant(
         "counters are corrected although a gate has moved since",
-        without(Collections.correct, "condition"),
+        value(Collections.correct, "condition", "'attribute_exists(pk)'"),
         probes=[script("corrects")],
     ),
     # -- jobs ------------------------------------------------------------------------------------------

@@ -142,8 +142,7 @@ def instead(function: Callable[..., Any], words: str, statements: str) -> Edit:
 def clause(function: Callable[..., Any], attribute: str) -> Edit:
     """The condition expression of DynamoDB with a clause on the attribute loses this clause.
 
-    A condition that has no other clause then demands that the row exists. The clause's named values stay in the
-    request. DynamoDB would refuse values that no expression uses, but the DynamoDB of the proofs does not.
+    A condition that has no other clause then demands that the row exists.
     """
     plain = _plain(function)
 

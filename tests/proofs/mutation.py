@@ -4,12 +4,17 @@ import __future__
 
 import ast
 import inspect
+import re
 import textwrap
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from types import CodeType, FunctionType
+from typing import Any
+from unittest.mock import patch
 
+from core.metadata.dynamo import Action, Table
 from tests.proofs.edits import Edit
 from tests.proofs.probes import Probe
 
@@ -47,10 +52,28 @@ def switched_off(mutant: Mutant) -> Iterator[None]:
     try:
         for function, code in codes.items():
             function.__code__ = code
-        yield
+        with _values_in_use():
+            yield
     finally:
         for function, code in originals.items():
             function.__code__ = code
+
+
+@contextmanager
+def _values_in_use() -> Iterator[None]:
+    """Leaves out the named values that no expression uses, for DynamoDB refuses them.
+
+    A mutant whose condition has lost a clause still passes the clause's values.
+    """
+    wire = Table._wire
+
+    def wire_in_use(table: Table, action: Action) -> Any:
+        expressions = f"{action.update} {action.condition}"
+        in_use = {name: value for name, value in action.values.items() if re.search(rf":{name}\b", expressions)}
+        return wire(table, replace(action, values=in_use))
+
+    with patch.object(Table, "_wire", wire_in_use):
+        yield
 
 
 def _edited(function: FunctionType, edits: Iterable[Edit]) -> CodeType:
