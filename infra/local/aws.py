@@ -14,7 +14,7 @@ from werkzeug.serving import make_server
 
 from infra import template
 from infra.local.names import ACCOUNT, BUCKET, QUEUE, REGION, TABLE
-from infra.local.objects import Notifications, read_body
+from infra.local.notifications import Notifications, read_body
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment

@@ -19,10 +19,10 @@ from infra import template
 from infra.local import snapshot
 from infra.local.authorizer import Authorizer, DevelopmentKey
 from infra.local.aws import HOST, AwsServer, lead_clients_to
-from infra.local.feeder import QueueWorker, ScheduleWorker, ServerWatch, Worker
 from infra.local.function import LambdaFunction
 from infra.local.gateway import Gateway, Route, Router
 from infra.local.names import BUCKET, QUEUE, TABLE
+from infra.local.workers import QueueWorker, ScheduleWorker, ServerWatch, Worker
 from infra.opensearch.process import Server, ServerFailed
 from infra.opensearch.server import ServerMissing, running_server
 

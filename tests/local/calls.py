@@ -6,7 +6,7 @@ import boto3
 import httpx
 
 from tests.local.running import Json, Running
-from tests.local.waiting import until
+from tests.support.waiting import until
 
 if TYPE_CHECKING:
     from types_boto3_s3 import S3Client

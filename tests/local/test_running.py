@@ -11,7 +11,7 @@ import pytest
 
 from tests.local.calls import TEXT, documents, ingest, new_collection, ready, retrieve, s3, upload
 from tests.local.running import ROOT, Running, command, stack, token
-from tests.local.waiting import until
+from tests.support.waiting import until
 
 # One stack for all of them.
 pytestmark = pytest.mark.xdist_group("local")

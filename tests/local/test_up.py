@@ -15,7 +15,7 @@ import pytest
 
 from tests.local.calls import TEXT, documents, ingest, new_collection, ready, retrieve, s3, upload
 from tests.local.running import ROOT, command, stack
-from tests.local.waiting import until
+from tests.support.waiting import until
 
 
 def test_the_sweep_runs_on_its_schedule_in_the_real_handler(tmp_path: Path) -> None:

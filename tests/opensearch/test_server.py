@@ -18,9 +18,9 @@ from core.vectors.opensearch.store import OpenSearchVectorStore
 from infra.opensearch import java
 from infra.opensearch.server import HELP
 from tests.contract.vector_words import chunk_id, direction, record
-from tests.local.waiting import until
 from tests.support.clock import ManualClock
 from tests.support.opensearch import ON_OPENSEARCH, store_on
+from tests.support.waiting import until
 
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "infra.opensearch", "up"]

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from infra import template
-from infra.local import feeder
+from infra.local import workers
 from infra.local.aws import AwsServer
-from infra.local.feeder import QueueWorker, ScheduleWorker
 from infra.local.function import LambdaFunction
 from infra.local.names import DEAD_LETTERS, QUEUE
-from tests.local.waiting import until
+from infra.local.workers import QueueWorker, ScheduleWorker
+from tests.support.waiting import until
 
 Handler = Callable[[dict[str, Any], Any], Any]
 
@@ -56,7 +56,7 @@ def queue(aws: AwsServer, monkeypatch: pytest.MonkeyPatch) -> str:
     """The queue's URL, without the test event; messages that were not settled come again at once."""
     url = aws.queue_url(QUEUE)
     aws.sqs.purge_queue(QueueUrl=url)
-    monkeypatch.setattr(feeder, "RETRY_AFTER_S", 0)
+    monkeypatch.setattr(workers, "RETRY_AFTER_S", 0)
     return url
 
 
@@ -120,7 +120,7 @@ def test_a_batch_that_failed_comes_again_and_goes_to_the_dead_letters_in_the_end
 
 def test_a_worker_that_breaks_says_so(aws: AwsServer, queue: str, monkeypatch: pytest.MonkeyPatch) -> None:
     feeding = Feeding(aws, Recorder())
-    monkeypatch.setattr(feeder, "MAX_RECEIVED", 11)
+    monkeypatch.setattr(workers, "MAX_RECEIVED", 11)
     monkeypatch.setattr(feeding._worker, "_url", queue + "-gone")
     with feeding:
         assert feeding.failed.wait(30)

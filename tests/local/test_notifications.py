@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 
 from infra.local.aws import AwsServer
 from infra.local.names import BUCKET, QUEUE
-from infra.local.objects import Sequencer
+from infra.local.notifications import Sequencer
 
 KEY = "acme/col_1/a b/é+&.md"
 
