@@ -25,9 +25,9 @@ from core.model.vector import Vector, VectorSpace
 from core.vectors.embedded import EmbeddedVectorStore
 from core.vectors.opensearch.index import Dialect, KnnEngine
 from core.vectors.types import TextQuery, VectorMatch, VectorQuery, VectorRecord, VectorStore
-from tests.contract.vector_words import chunk_id, collection_id, direction, record, unit
 from tests.support.filters import holds, questions
 from tests.support.opensearch import ON_OPENSEARCH, store_on
+from tests.vectors.records import chunk_id, collection_id, direction, record, unit
 
 DIMENSIONS = 4
 SPACE = VectorSpace(model="model-a", dimensions=DIMENSIONS)

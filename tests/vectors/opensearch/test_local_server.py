@@ -17,12 +17,12 @@ from core.model.vector import VectorSpace
 from core.vectors.opensearch.store import OpenSearchVectorStore
 from infra.opensearch import java
 from infra.opensearch.server import HELP
-from tests.contract.vector_words import chunk_id, direction, record
 from tests.support.clock import ManualClock
 from tests.support.opensearch import ON_OPENSEARCH, store_on
 from tests.support.waiting import until
+from tests.vectors.records import chunk_id, direction, record
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 COMMAND = [sys.executable, "-m", "infra.opensearch", "up"]
 SPACE = VectorSpace(model="model", dimensions=64)
 TENANT = Tenant("tenant")
@@ -114,7 +114,7 @@ class TestMissing:
     def test_tests_without_a_server_are_left_out_in_plain_words_and_fail_in_a_build(
         self, ci: str, said: str, tmp_path: Path
     ) -> None:
-        one = "tests/opensearch/test_proof.py::TestVerified"
+        one = "tests/vectors/opensearch/test_index.py::TestVerified"
         command = [sys.executable, "-m", "pytest", one, "-p", "no:cacheprovider", "-k", "until_the_index"]
         environ = {"PATH": str(tmp_path), "CI": ci}
         done = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, check=False)

@@ -21,10 +21,10 @@ from core.vectors.opensearch.query import Json, Refused, check_search, record_id
 from core.vectors.opensearch.store import OpenSearchVectorStore
 from core.vectors.opensearch.writes import Operation, check_bulk, deleting, indexing
 from core.vectors.types import TextQuery, VectorQuery
-from tests.contract.vector_words import chunk_id, collection_id, record, unit
 from tests.support.clock import ManualClock
 from tests.support.loopback import Answer, Request, serving
 from tests.support.opensearch import ON_OPENSEARCH, store_on
+from tests.vectors.records import chunk_id, collection_id, record, unit
 
 SPACE = VectorSpace(model="model", dimensions=2)
 OURS, THEIRS = Tenant("ours"), Tenant("theirs")

@@ -25,10 +25,10 @@ from core.vectors.opensearch.index import IndexOptions
 from core.vectors.opensearch.query import Json
 from core.vectors.opensearch.store import OpenSearchVectorStore, cosine
 from core.vectors.opensearch.writes import MAX_BULK_BYTES, MAX_BULK_ITEMS, Operation, as_stored, batches, deleting
-from tests.contract.vector_words import chunk_id, direction
 from tests.support.certificate import self_signed
 from tests.support.clock import ManualClock
 from tests.support.loopback import Answer, Request, serving
+from tests.vectors.records import chunk_id, direction
 
 TENANT = Tenant("tenant")
 SPACE = VectorSpace(model="model", dimensions=2)

@@ -25,13 +25,13 @@ from core.vectors.opensearch.index import Dialect
 from core.vectors.types import VectorQuery
 from infra.opensearch import java
 from infra.opensearch.server import running_server
-from tests.opensearch.conftest import Ask
 from tests.support.books import check_books
 from tests.support.clock import ManualClock
 from tests.support.engines import ACME, World, make_world
 from tests.support.loopback import Answer, Request, serving
 from tests.support.opensearch import ON_OPENSEARCH, store_on
 from tests.support.serverless import NextGen, nextgen
+from tests.vectors.opensearch.conftest import Ask
 
 pytestmark = ON_OPENSEARCH
 

@@ -14,11 +14,11 @@ from core.vectors.opensearch import store as stores
 from core.vectors.opensearch.index import Dialect, IndexOptions, alias_of, definition
 from core.vectors.opensearch.store import OpenSearchVectorStore
 from core.vectors.types import VectorQuery
-from tests.contract.vector_words import chunk_id, collection_id, record, unit
-from tests.opensearch.conftest import Ask
 from tests.support.clock import ManualClock
 from tests.support.opensearch import ON_OPENSEARCH, store_on
 from tests.support.serverless import NextGen, nextgen
+from tests.vectors.opensearch.conftest import Ask
+from tests.vectors.records import chunk_id, collection_id, record, unit
 
 pytestmark = ON_OPENSEARCH
 

@@ -21,12 +21,12 @@ from core.model.tenant import Tenant
 from core.model.vector import VectorSpace
 from core.vectors.embedded import EmbeddedVectorStore
 from core.vectors.types import VectorQuery
-from tests.contract.vector_words import chunk_id, collection_id, direction, record
+from tests.vectors.records import chunk_id, collection_id, direction, record
 
 SPACE = VectorSpace(model="model", dimensions=3)
 TENANT = Tenant("tenant")
 QUERY = VectorQuery(direction(0, 3), [collection_id(1)], 10_000)
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ class TestFile:
 WRITER = """
 import sys
 from pathlib import Path
-from tests.unit.vectors.test_embedded import EmbeddedVectorStore, write
+from tests.vectors.test_embedded import EmbeddedVectorStore, write
 
 store = EmbeddedVectorStore(Path(sys.argv[1]))
 for batch in range(1_000):

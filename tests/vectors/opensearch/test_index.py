@@ -15,9 +15,9 @@ from core.model.vector import VectorSpace
 from core.vectors.opensearch.index import IndexOptions, KnnEngine, alias_of, definition
 from core.vectors.opensearch.query import Json
 from core.vectors.types import VectorQuery
-from tests.contract.vector_words import chunk_id, collection_id, record, unit
-from tests.opensearch.conftest import Ask
 from tests.support.opensearch import ON_OPENSEARCH, store_on
+from tests.vectors.opensearch.conftest import Ask
+from tests.vectors.records import chunk_id, collection_id, record, unit
 
 pytestmark = ON_OPENSEARCH
 
