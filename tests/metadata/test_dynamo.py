@@ -15,7 +15,6 @@ from core.metadata.table import Key
 from core.model.errors import Unavailable
 from infra.template import create_table
 from tests.support.clock import ManualClock
-from tests.support.dynamodb import MemoryDynamoDB
 from tests.support.engines import REGION, TABLE
 
 KEY, OTHER = Key("P", "a"), Key("P", "b")
@@ -24,12 +23,6 @@ KEY, OTHER = Key("P", "a"), Key("P", "b")
 @pytest.fixture
 def clock() -> ManualClock:
     return ManualClock()
-
-
-@pytest.fixture
-def rows(clock: ManualClock) -> Table:
-    memory: Any = MemoryDynamoDB(clock.monotonic)
-    return Table(memory, TABLE, clock)
 
 
 # -- retry_on_conflict -------------------------------------------------------------------------------------------
@@ -95,66 +88,6 @@ def test_waits_are_drawn_from_a_bound_that_doubles_from_20_ms_to_1_s() -> None:
         drawn = clock.waits[number::waits]
         assert 0 <= min(drawn) < 0.1 * bound
         assert 0.9 * bound < max(drawn) <= bound
-
-
-# -- rows ---------------------------------------------------------------------------------------------
-
-
-def test_a_row_comes_back_as_it_was_written_and_none_is_absent(rows: Table) -> None:
-    assert rows.get(KEY) is None
-    rows.write(Action(KEY, put={"text": "é", "number": 7, "flag": False, "map": {"a": 1}, "none": None}))
-    assert rows.get(KEY) == {"pk": "P", "sk": "a", "text": "é", "number": 7, "flag": False, "map": {"a": 1}}
-
-
-def test_any_number_of_rows_are_read_written_and_deleted(rows: Table) -> None:
-    keys = [Key("P", f"{number:04}") for number in range(230)]
-    rows.batch_write(puts=[{**key._asdict(), "n": place} for place, key in enumerate(keys)])
-    found = rows.batch_get([*keys, keys[0], Key("P", "missing")])
-    assert {key: item["n"] for key, item in found.items()} == {key: place for place, key in enumerate(keys)}
-    rows.batch_write(deletes=keys)
-    assert rows.batch_get(keys) == {}
-    assert rows.batch_get([]) == {}
-    rows.batch_write()
-
-
-def test_a_partition_is_read_in_order_from_a_place_and_up_to_a_limit(rows: Table) -> None:
-    rows.batch_write(puts=[Key("P", f"{kind}#{number}")._asdict() for kind in "ab" for number in range(5)])
-
-    def sorts(**options: Any) -> list[str]:
-        return [item["sk"] for item in rows.query("P", **options)]
-
-    assert sorts(prefix="a#") == [f"a#{number}" for number in range(5)]
-    assert sorts(prefix="a#", descending=True, after="a#3") == ["a#2", "a#1", "a#0"]
-    assert sorts(prefix="b#", after="b#1", limit=2) == ["b#2", "b#3"]
-    assert len(sorts()) == 10
-    assert sorts(prefix="c#") == []
-
-
-def test_a_failed_condition_is_told_and_nothing_is_written(rows: Table) -> None:
-    rows.write(Action(KEY, put={"n": 1}))
-    for action in (
-        Action(KEY, put={"n": 2}, condition="attribute_not_exists(pk)"),
-        Action(KEY, update="SET n = :n", condition="n = :read", values={"n": 2, "read": 5}),
-        Action(KEY, delete=True, condition="n = :read", values={"read": 5}),
-    ):
-        with pytest.raises(ConditionFailed):
-            rows.write(action)
-        with pytest.raises(ConditionFailed):
-            rows.transact([Action(OTHER, put={"n": 1}), action])
-    assert rows.get(KEY) == {"pk": "P", "sk": "a", "n": 1}
-    assert rows.get(OTHER) is None
-
-
-def test_a_transaction_writes_all_or_nothing(rows: Table) -> None:
-    rows.write(Action(KEY, put={"n": 1}))
-    rows.transact(
-        [
-            Action(KEY, update="SET #state = :state", condition="n = :n", values={"state": "new", "n": 1}),
-            Action(OTHER, put={"n": 2}),
-        ]
-    )
-    assert rows.get(KEY) == {"pk": "P", "sk": "a", "n": 1, "state": "new"}
-    assert rows.get(OTHER) == {"pk": "P", "sk": "b", "n": 2}
 
 
 # -- the client ---------------------------------------------------------------------------------------

@@ -126,12 +126,14 @@ def test_a_row_is_read_as_it_was_written_and_absent_values_are_left_out(rows: Wo
 
 
 def test_any_number_of_rows_is_written_read_and_deleted_in_batches(rows: World) -> None:
-    keys = [Key(f"P{number % 3}", f"S{number:03}") for number in range(120)]
+    keys = [Key(f"P{number % 3}", f"S{number:03}") for number in range(230)]
     rows.stores.table.batch_write(puts=[{**key._asdict(), "n": place} for place, key in enumerate(keys)])
     found = rows.stores.table.batch_get([*keys, *keys[:5], Key("P", "missing")])
     assert {key: item["n"] for key, item in found.items()} == {key: place for place, key in enumerate(keys)}
     rows.stores.table.batch_write(deletes=[*keys, Key("P", "missing")])
     assert rows.stores.table.batch_get(keys) == {}
+    assert rows.stores.table.batch_get([]) == {}
+    rows.stores.table.batch_write()
 
 
 def test_a_query_answers_a_prefix_in_order_from_a_key_on_either_way_up_to_a_limit(rows: World) -> None:
@@ -147,6 +149,7 @@ def test_a_query_answers_a_prefix_in_order_from_a_key_on_either_way_up_to_a_limi
     assert found(prefix="B#", after="B#1") == ["B#2", "B#3"]
     assert found(prefix="B#", after="B#3", descending=True) == ["B#2", "B#1"]
     assert found(limit=2) == names[:2]
+    assert found(prefix="B#", after="B#1", limit=1) == ["B#2"]
     assert found(prefix="D#") == []
 
 
@@ -167,14 +170,22 @@ def test_an_index_answers_keys_alone_of_the_rows_that_are_in_it(rows: World) -> 
     assert list(rows.stores.table.query_index("listing", "L", between=("1", "2"), descending=True)) == found[:0:-1]
 
 
-def test_a_failed_condition_is_told_apart_and_stops_every_write_of_its_transaction(rows: World) -> None:
+@pytest.mark.parametrize(
+    "failing",
+    [
+        Action(Key("P", "A"), put={"n": 2}, condition="attribute_not_exists(pk)"),
+        Action(Key("P", "A"), update="SET n = :n", condition="n = :other", values={"n": 2, "other": 5}),
+        Action(Key("P", "A"), delete=True, condition="n = :other", values={"other": 5}),
+    ],
+    ids=["put", "update", "delete"],
+)
+def test_a_failed_condition_raises_and_stops_every_write_of_its_transaction(rows: World, failing: Action) -> None:
     rows.stores.table.write(Action(Key("P", "A"), put={"n": 1}))
     before = rows.rows()
-    wrong = Action(Key("P", "A"), update="SET n = :n", condition="n = :other", values={"n": 2, "other": 5})
     with pytest.raises(ConditionFailed):
-        rows.stores.table.write(wrong)
+        rows.stores.table.write(failing)
     with pytest.raises(ConditionFailed):
-        rows.stores.table.transact([Action(Key("P", "B"), put={"n": 1}), wrong, Action(Key("P", "C"), delete=True)])
+        rows.stores.table.transact([Action(Key("P", "B"), put={"n": 1}), failing, Action(Key("P", "C"), delete=True)])
     nothing_is_written(rows, before)
 
 
@@ -185,11 +196,13 @@ def test_a_transaction_puts_updates_deletes_and_checks_at_once(rows: World) -> N
             Action(Key("P", "A"), update="ADD n :one REMOVE absent", values={"one": 1}),
             Action(Key("P", "B"), delete=True),
             Action(Key("P", "C"), condition="n = :one", values={"one": 1}),
+            Action(Key("P", "E"), update="SET #state = :state", values={"state": "new"}),
             Action(Key("P", "D"), put={"n": 4}, condition="attribute_not_exists(pk)"),
         ]
     )
-    found = {row["sk"]: row["n"] for row in rows.stores.table.query("P")}
-    assert found == {"A": 2, "C": 1, "D": 4}
+    found = {row["sk"]: row.get("n") for row in rows.stores.table.query("P")}
+    assert found == {"A": 2, "C": 1, "D": 4, "E": None}
+    assert rows.stores.table.get(Key("P", "E")) == {"pk": "P", "sk": "E", "state": "new"}
 
 
 # -- begin -----------------------------------------------------------------------------------------

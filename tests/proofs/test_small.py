@@ -192,7 +192,7 @@ def test_a_protection_of_OpenSearch_switched_off_turns_its_proof_red(mutant: Mut
 @pytest.mark.parametrize(
     ("function", "answer", "kind"),
     [
-        ("core.recovery.reconcile._is_in_progress", False, "false_repairs"),
+        ("core.recovery.reconcile.may_be_written", False, "false_repairs"),
         ("core.recovery.reconcile.ReconcileService._without_document", [], "left"),
     ],
     ids=["it removes data in progress", "it leaves vectors without a document"],

@@ -1,7 +1,7 @@
 # ruff: noqa: N803 - the names of the arguments are DynamoDB's
 """DynamoDB in memory: the part of its client that the project uses, for the proofs and the fast tests.
 
-`tests/contract/test_memory_dynamodb.py` holds it to moto, call by call; `tests.support.validator` refuses the requests
+`tests/support/test_memory_dynamodb.py` holds it to moto, call by call; `tests.support.validator` refuses the requests
 that AWS refuses. Former states are kept for a while, so that an index can lag behind, a watch can compare the states
 around each write, and a whole table can be set back to an earlier state. No other stand-in offers that.
 
