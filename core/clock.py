@@ -1,4 +1,4 @@
-"""Time, waiting and randomness are passed in, so that no test sleeps and every race can be replayed."""
+"""Time, waiting and randomness. They are passed in, so that no test sleeps and every race can be replayed."""
 
 import random
 import time
@@ -11,7 +11,7 @@ Id = TypeVar("Id", bound=TypeId)
 
 
 class Clock(Protocol):
-    """What the engine knows of time and chance."""
+    """The engine's source of time and randomness."""
 
     random: random.Random
 
@@ -45,8 +45,11 @@ class SystemClock:
 
 
 class Lifetime:
-    """How long a writer may go on writing. Over when either clock says so: a machine that was halted may have
-    stopped its monotonic one."""
+    """The life of a writer, after which it must not write any more.
+
+    The life is over when the monotonic clock or the wall clock says so, because a halted machine may have stopped its
+    monotonic clock.
+    """
 
     def __init__(self, clock: Clock, life: timedelta) -> None:
         self._clock = clock
@@ -54,9 +57,10 @@ class Lifetime:
         self._wall = clock.now() + life
 
     def is_over(self) -> bool:
+        """Tells whether the life is over."""
         return self._clock.monotonic() >= self._monotonic or self._clock.now() >= self._wall
 
 
 def new_id(kind: type[Id], clock: Clock) -> Id:
-    """A new identifier of now."""
+    """Makes a new ID that carries the present time."""
     return kind.new(int(clock.now().timestamp() * 1000), clock.random.getrandbits(74))

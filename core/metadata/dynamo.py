@@ -1,7 +1,7 @@
-"""DynamoDB: the one place that speaks to the service.
+"""The one module that speaks to DynamoDB.
 
-Answers come as plain dictionaries; every number in the table is an integer. Failures come typed:
-a condition that failed and a conflict are two things, for only the first says something of the row.
+Answers are plain dictionaries; every number in the table is an integer. Errors are typed: a failed condition says
+something about the row, while a conflict with another transaction says nothing.
 """
 
 import json
@@ -41,7 +41,7 @@ _CONFLICT = {
     "TransactionConflictException",
     "TransactionConflict",
     "TransactionInProgressException",
-    # Inside a cancelled transaction, where the client library does not try again.
+    # These two come inside a cancelled transaction, which the client library does not repeat.
     "ThrottlingError",
     "ProvisionedThroughputExceeded",
 }
@@ -54,8 +54,8 @@ _THROTTLED = {
 }
 
 
-# The engine decides again after a failed write, so the client need not try for long. The service looks at what it is
-# sent anyway.
+# The engine decides again after a failed write, so the client library tries only four times. Parameters are not
+# validated here, because the service validates them anyway.
 _CONFIG = Config(
     connect_timeout=2,
     read_timeout=5,
@@ -65,10 +65,10 @@ _CONFIG = Config(
 
 
 def dynamodb_client(*, region: str | None = None, url: str | None = None) -> "DynamoDBClient":
-    """A client of DynamoDB, in the environment's region, or of a double at a URL.
+    """Returns a client of DynamoDB, in the environment's region, or of a stand-in at a URL.
 
-    Its answers are as DynamoDB sent them. But for binary values, of which the table has none, boto3 would make the same
-    of them, value by value; in a retrieve that took a fifth of the function's own time.
+    The client hands on the JSON that DynamoDB sends. boto3 would build an equal structure, value by value, which took a
+    fifth of a retrieve's own time. Only binary values would differ, and the table has none.
     """
     client = boto3.client("dynamodb", region_name=region, endpoint_url=url, config=_CONFIG)
     client.meta.events.register("before-parse.dynamodb", _as_sent)
@@ -82,16 +82,16 @@ def _as_sent(response_dict: dict[str, Any], customized_response_dict: Item, **_:
 
 
 class ConditionFailed(Exception):
-    """A condition did not hold. It may be one's own earlier write that broke it: read the row."""
+    """A condition did not hold. The caller's own earlier write may be the cause: read the row."""
 
 
 class Conflict(Exception):
-    """Another transaction was at one of the rows. Says nothing of what the rows hold."""
+    """Another transaction was at one of the rows. This says nothing about the rows."""
 
 
 @dataclass(frozen=True)
 class Action:
-    """One write: an item to put, a key to update, delete or check, with its condition.
+    """One write: an item to put, or a key to update, to delete or to check, with the condition of the write.
 
     ``values`` are the named values of ``update`` and ``condition``, without their colons. A name that is a
     reserved word is written with ``#``: ``#state`` means the attribute ``state``.
@@ -153,9 +153,9 @@ def retry_on_conflict(clock: Clock, step: Callable[[], T]) -> T:
 
 
 class Table:
-    """One DynamoDB table. Reads are strongly consistent unless the call says otherwise.
+    """One DynamoDB table. Reads are strongly consistent unless a call says otherwise.
 
-    Every function raises ``Unavailable`` when the service throttles or does not answer.
+    Every method raises ``Unavailable`` when DynamoDB throttles or does not answer. Try again later.
     """
 
     def __init__(self, client: "DynamoDBClient", name: str, clock: Clock) -> None:
@@ -164,17 +164,17 @@ class Table:
         self.clock = clock
 
     def get(self, key: Key) -> Item | None:
-        """A row, or None."""
+        """Reads a row; None when it does not exist."""
         answer = _call(partial(self._client.get_item, TableName=self._name, Key=_key(key), ConsistentRead=True))
         return _from_wire(answer["Item"]) if "Item" in answer else None
 
     def batch_get(
         self, keys: Sequence[Key], *, consistent: bool = True, attributes: Sequence[str] = ()
     ) -> dict[Key, Item]:
-        """The rows that exist, by key. Any number of keys; doubles are read once.
+        """Reads any number of rows, by key. Rows that do not exist are left out. A repeated key is read once.
 
         Args:
-            attributes: only these, the key's own among them; empty: all.
+            attributes: the attributes to read, the key's own among them; empty: all.
         """
         wanted_attributes = {"ProjectionExpression": ", ".join(attributes)} if attributes else {}
         found: dict[Key, Item] = {}
@@ -196,10 +196,10 @@ class Table:
     def batch_write(
         self, puts: Sequence[Item] = (), deletes: Sequence[Key] = (), *, before: Callable[[], None] | None = None
     ) -> None:
-        """Writes and deletes rows without conditions; each key at most once.
+        """Writes and deletes rows without conditions. Each key may be named once.
 
         Args:
-            before: called before each request; what it raises ends the writing.
+            before: called before each request. An error that it raises ends the writing.
         """
         requests: list[Any] = [{"PutRequest": {"Item": _to_wire(item)}} for item in puts]
         requests += [{"DeleteRequest": {"Key": _key(key)}} for key in deletes]
@@ -231,7 +231,7 @@ class Table:
         descending: bool = False,
         limit: int | None = None,
     ) -> Iterator[Item]:
-        """Rows of a partition whose sort key starts with ``prefix``, beyond the sort key ``after``."""
+        """Reads the rows of a partition whose sort key starts with `prefix`, behind the sort key `after`."""
         return self._query(
             names=("pk", "sk"),
             partition=partition,
@@ -253,9 +253,11 @@ class Table:
         descending: bool = False,
         limit: int | None = None,
     ) -> Iterator[Item]:
-        """Keys in a partition of an index, in order of its sort key. Eventually consistent: candidates only.
+        """Lists keys in a partition of an index, in the order of the index's sort key. Eventually consistent.
 
-        ``after``: all four key attributes of the row to go on behind.
+        Args:
+            between: the lowest and the highest sort key; None: every key.
+            after: all four key attributes of the row behind which the listing goes on.
         """
         pk, sk = f"{index}_pk", f"{index}_sk"
         return self._query(
@@ -307,10 +309,10 @@ class Table:
                 return
 
     def write(self, action: Action) -> None:
-        """One write.
+        """Performs one write.
 
         Raises:
-            ConditionFailed: its condition did not hold.
+            ConditionFailed: the condition did not hold.
             Conflict: a transaction was at the row.
         """
         kind, arguments = self._wire(action)
@@ -322,11 +324,11 @@ class Table:
         _call(partial(operations[kind], **arguments))
 
     def transact(self, actions: Sequence[Action]) -> None:
-        """All the writes, or none of them.
+        """Performs all the writes, or none of them.
 
         Raises:
-            ConditionFailed: one condition or more did not hold.
-            Conflict: other transactions were at the rows, or the service was busy; no condition is known to fail.
+            ConditionFailed: at least one condition did not hold.
+            Conflict: another transaction was at a row, or DynamoDB was busy. No condition is known to fail.
         """
         items: list[Any] = []
         for action in actions:
@@ -353,7 +355,7 @@ class Table:
         return kind, {**arguments, "Key": _key(action.key)}
 
     def ping(self) -> None:
-        """Returns when the table answers."""
+        """Returns when the table answers, and raises Unavailable when it does not."""
         _call(partial(self._client.get_item, TableName=self._name, Key=_key(Key("SYSTEM", "PING"))))
 
 

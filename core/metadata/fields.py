@@ -1,4 +1,4 @@
-"""The names of the attributes that documents of a collection have ever carried: what a filter may ask for."""
+"""The names of all attributes that the documents of a collection have ever carried. A filter may use only these."""
 
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -14,17 +14,17 @@ _REMEMBERED = 1024
 
 
 class Fields:
-    """One row a collection. Names are only ever added, so what has been read stays true and is remembered."""
+    """One row for each collection. Names are only ever added, so names that were read once are kept in memory."""
 
     def __init__(self, rows: Table) -> None:
         self._table = rows
         self._known: dict[tuple[Tenant, CollectionId], frozenset[str]] = {}
 
     def add(self, tenant: Tenant, collection_id: CollectionId, names: Iterable[str]) -> None:
-        """Makes names known. Those that this process knows already cost nothing.
+        """Adds names to a collection. Names that this process has seen already cost no request.
 
         Raises:
-            InvalidArgument: the collection would have more than 1,000.
+            InvalidArgument: the collection would have more than 1,000 names.
         """
         wanted = frozenset(names)
         if not wanted <= self._known.get((tenant, collection_id), frozenset()):
@@ -53,12 +53,12 @@ class Fields:
         self._remember(tenant, collection_id, together)
 
     def unknown(self, tenant: Tenant, collection_ids: Sequence[CollectionId], names: Iterable[str]) -> list[str]:
-        """Those of the names that no document of these collections ever carried, in order."""
+        """Returns, in order, those of the names that no document of these collections has ever carried."""
         missing = set(names)
-        for one in collection_ids:
-            missing -= self._known.get((tenant, one), frozenset())
+        for collection_id in collection_ids:
+            missing -= self._known.get((tenant, collection_id), frozenset())
         if missing:
-            keys = {table.fields(tenant, one): one for one in collection_ids}
+            keys = {table.fields(tenant, collection_id): collection_id for collection_id in collection_ids}
             for key, row in self._table.batch_get(list(keys)).items():
                 known = frozenset(row["names"])
                 self._remember(tenant, keys[key], known)

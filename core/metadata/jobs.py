@@ -1,4 +1,4 @@
-"""Rows of jobs: work on a whole collection that goes on over many calls, a slice at a time."""
+"""The rows of jobs. A job is work on a whole collection that goes on over many calls, a page at a time."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -13,19 +13,22 @@ from core.model.tenant import Tenant
 
 
 class JobKind(StrEnum):
-    """``reindex``: embeds every ready document's chunks again. ``reconcile``: compares rows and vectors."""
+    """The kinds of jobs.
+
+    ``reindex`` embeds the chunks of every ready document again. ``reconcile`` compares chunk rows with vectors.
+    """
 
     REINDEX = "reindex"
     RECONCILE = "reconcile"
 
 
 class Recount(Row):
-    """A count of a collection's documents that is under way.
+    """A recount of a collection's documents that is under way.
 
     Attributes:
-        gates: as they were before it began.
-        counts: what it has come to so far.
-        again: whether it is the second one.
+        gates: the gates as they were before the recount began.
+        counts: the counts so far.
+        again: whether this is the second recount.
     """
 
     gates: list[Counts]
@@ -34,16 +37,16 @@ class Recount(Row):
 
 
 class Job(Row):
-    """``T#tenant#C#col#J`` / ``JOB#kind``.
+    """The row ``T#tenant#C#col#J`` / ``JOB#kind``: the progress of a job.
 
     Attributes:
-        revision: rises with every write; a worker whose write fails by it has been taken over.
-        worker: the random name of whoever works on it; empty: nobody.
-        lease_until: until then nobody else takes it.
-        phase, position: where the next slice goes on; no position: at the phase's start.
-        counts: what has been done since it began.
-        recount: of a reconcile, while it counts.
-        finished: whether it has come to its end.
+        revision: rises with every write. A worker whose write fails because of it has lost the job to another worker.
+        worker: the random name of the worker that holds the lease; empty: no worker.
+        lease_until: until then no other worker takes the job.
+        phase, position: where the next page begins; no position: at the phase's start.
+        counts: what the job has done since it began.
+        recount: the recount of a reconcile, while one is under way.
+        finished: whether the job has come to its end.
     """
 
     tenant: Tenant
@@ -61,23 +64,23 @@ class Job(Row):
     updated_at: Timestamp
 
     def plus(self, **changes: int) -> "Job":
-        """The job with more done."""
+        """Returns the job with higher counts."""
         counts = dict(self.counts)
         for name, change in changes.items():
             counts[name] = counts.get(name, 0) + change
         return self.model_copy(update={"counts": counts})
 
     def at(self, phase: str, position: str | None = None) -> "Job":
-        """The job further on."""
+        """Returns the job at another position."""
         return self.model_copy(update={"phase": phase, "position": position})
 
 
 class TakenOverError(Exception):
-    """Another worker goes on with the job."""
+    """Another worker has taken the job over and goes on with it."""
 
 
 class Jobs:
-    """Jobs of the table."""
+    """The jobs of the table."""
 
     def __init__(self, rows: Table) -> None:
         self._table = rows
@@ -87,13 +90,13 @@ class Jobs:
         return None if item is None else Job.read(item)
 
     def save(self, job: Job, due: datetime | None) -> Job:
-        """Writes a job over the revision it was read at.
+        """Writes a job, on condition that its row still has the revision at which it was read.
 
         Args:
-            due: when the sweep takes it up; None: never.
+            due: when the sweep takes the job up; None: never.
 
         Raises:
-            TakenOverError: another worker has written it since.
+            TakenOverError: another worker has written the row since.
         """
         return retry_on_conflict(self._table.clock, partial(self._save, job, due))
 
@@ -109,7 +112,7 @@ class Jobs:
 
     @staticmethod
     def put(job: Job, due: datetime | None) -> Action:
-        """The write of a job whose revision has risen by one."""
+        """Returns the write of a job whose revision has risen by one since it was read."""
         item = job.item()
         if due is not None:
             item |= {"sweep_pk": table.sweep_shard(job.collection_id), "sweep_sk": table.due_at(due)}

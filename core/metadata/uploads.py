@@ -1,4 +1,4 @@
-"""Rows of uploads: what an uploaded object cannot carry itself."""
+"""The rows of uploads: the description of a document whose content arrives as an object in the bucket."""
 
 from datetime import datetime
 
@@ -10,14 +10,14 @@ from core.model.upload import UploadInfo
 
 
 class Uploads:
-    """Uploads of the table. A row goes away by itself after it has expired."""
+    """The uploads of the table. DynamoDB deletes each row after its expiry."""
 
     def __init__(self, rows: Table) -> None:
         self._table = rows
 
     def put(self, tenant: Tenant, upload_id: UploadId, info: UploadInfo, expires_at: datetime) -> None:
         key = table.upload(tenant, upload_id)
-        # As text, since a number attribute may be a float and the table's own numbers are integers.
+        # Stored as JSON text: an attribute may be a float, and every number in the table is an integer.
         item = {"info": info.model_dump_json(), "expires_at": int(expires_at.timestamp())}
         self._table.write(Action(key, put=item))
 

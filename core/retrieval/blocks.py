@@ -1,4 +1,4 @@
-"""Blocks: the hits and neighbours that stand under one marker, as one exact piece of a document's text."""
+"""Blocks: the hits and neighbours that stand under one marker of a context, as one piece of a document's text."""
 
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -13,13 +13,13 @@ from core.model.ids import MAX_CHUNKS, ChunkId
 
 @dataclass(frozen=True)
 class Block:
-    """Consecutive chunks of one version.
+    """Consecutive chunks of one version of a document.
 
     Attributes:
-        position: of the best hit among them.
-        hit: that hit.
-        chunk_id: its chunk's.
-        chunks: in the document's order. Each has an ID.
+        position: the position of the best hit in the block.
+        hit: the best hit.
+        chunk_id: the best hit's chunk.
+        chunks: the block's chunks in the document's order. Each has an ID.
     """
 
     position: int
@@ -33,13 +33,13 @@ class Block:
 
     @cached_property
     def pieces(self) -> list[str]:
-        """What each chunk adds. Joined, they are the document's text from the first's start to the last's end."""
+        """The text that each chunk adds. Joined, they are the document's text from the block's start to its end."""
         return [self.chunks[0].text, *(_added(*pair) for pair in pairwise(self.chunks))]
 
     def meets(self, other: "Block", *, adjacent: bool) -> bool:
-        """Whether the two share a chunk or, where that is to count, follow on one another.
+        """Tells whether two blocks share a chunk or, with `adjacent`, follow on one another.
 
-        An orphaned hit has no place in its document, so it meets nothing.
+        An orphaned hit has no known place in its document, so its block meets no other.
         """
         if self.hit.orphaned or other.hit.orphaned or self.chunk_id.generation != other.chunk_id.generation:
             return False
@@ -48,7 +48,7 @@ class Block:
         return apart <= 0 or (adjacent and apart == 1 and follows(first.chunks[-1], second.chunks[0]))
 
     def joined(self, other: "Block") -> "Block":
-        """The two as one, in the better one's place."""
+        """Joins two blocks into one, at the place of the better hit."""
         better = min(self, other, key=lambda block: block.position)
         chunks = {chunk.id: chunk for block in (self, other) for chunk in block.chunks}
         ordered = sorted(chunks.values(), key=lambda chunk: chunk.id or "")
@@ -56,7 +56,7 @@ class Block:
 
 
 def with_block(blocks: Sequence[Block], added: Block, *, adjacent: bool) -> list[Block]:
-    """Blocks, best first, with one more: what it meets becomes one with it."""
+    """Adds a block to blocks and joins it with every block that it meets. Returns the blocks by position."""
     others = []
     for block in blocks:
         if block.meets(added, adjacent=adjacent):
@@ -67,33 +67,33 @@ def with_block(blocks: Sequence[Block], added: Block, *, adjacent: bool) -> list
 
 
 def _added(before: Chunk, chunk: Chunk) -> str:
-    """What a chunk adds to the text of those before it: also what stands between, and not what they share."""
+    """Returns the text that a chunk adds behind the chunk before: the text between them and the part not shared."""
     return (chunk.gap or "") + chunk.text[max(0, before.end_index - chunk.start_index) :]
 
 
 def follows(before: Chunk, chunk: Chunk) -> bool:
-    """Whether it is known what stands between a chunk and the next, so that they can stand in one block."""
+    """Tells whether the text between two chunks is known, so that they can stand in one block."""
     apart = chunk.start_index - before.end_index
     return apart <= 0 or len(chunk.gap or "") == apart
 
 
 def around(chunk: Chunk, chunk_id: ChunkId, expand: int, known: Mapping[ChunkId, Chunk]) -> tuple[Chunk, ...]:
-    """A chunk with its neighbours, as far as they are known and follow on one another."""
+    """Returns a chunk with its neighbours, as far as these are known and follow on one another."""
     ids = neighbours(chunk_id, expand)
     place = ids.index(chunk_id)
     run = deque([known.get(chunk_id, chunk)])
-    for one in reversed(ids[:place]):
-        if (before := known.get(one)) is None or not follows(before, run[0]):
+    for neighbour in reversed(ids[:place]):
+        if (before := known.get(neighbour)) is None or not follows(before, run[0]):
             break
         run.appendleft(before)
-    for one in ids[place + 1 :]:
-        if (after := known.get(one)) is None or not follows(run[-1], after):
+    for neighbour in ids[place + 1 :]:
+        if (after := known.get(neighbour)) is None or not follows(run[-1], after):
             break
         run.append(after)
     return tuple(run)
 
 
 def neighbours(chunk_id: ChunkId, expand: int) -> list[ChunkId]:
-    """A chunk and those that may be up to ``expand`` places before and after it, in the document's order."""
+    """Lists a chunk and the possible chunks up to `expand` places before and after it, in the document's order."""
     places = range(max(0, chunk_id.chunk_index - expand), min(MAX_CHUNKS, chunk_id.chunk_index + expand + 1))
     return [ChunkId.of(chunk_id.document_id, chunk_id.attempt, place) for place in places]

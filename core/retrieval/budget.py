@@ -1,4 +1,4 @@
-"""Whether a text that is made of pieces stays within a number of tokens, without counting it whole each time."""
+"""Tells whether a text that is made of pieces stays within a number of tokens, without counting it whole each time."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -7,15 +7,18 @@ from functools import cache
 from core.splitting.counting import TokenCounter
 
 SLACK = 4
-"""By how many tokens a piece may count for more or for less where it meets others. Tokenizers join at most the letters
-around a seam, and the seams of a context are white space but for those inside an overlap."""
+"""By how many tokens the count of a piece may change where it meets another piece.
+
+A tokenizer joins at most the letters around a seam, and nearly all seams of a context are white space.
+"""
 
 
 class TokenBudget:
     """A limit on the tokens of a text.
 
-    A piece is counted once. The sum over the pieces, corrected by what it missed at the last true count, decides where
-    it is further from the limit than pieces that are new since then can account for; else the whole is counted.
+    Each piece is counted once. The sum of the counts, corrected by the error that it had at the last true count, is an
+    estimate. Where the estimate is further from the limit than the pieces that are new since then can change it,
+    the estimate decides. Otherwise the whole text is counted.
     """
 
     def __init__(self, counter: TokenCounter, limit: int) -> None:
@@ -26,7 +29,7 @@ class TokenBudget:
         self._missed = 0
 
     def fits(self, pieces: Sequence[str]) -> bool:
-        """Whether the joined pieces have at most as many tokens as the limit."""
+        """Tells whether the joined pieces have at most as many tokens as the limit."""
         estimate = self._sum(pieces) + self._missed
         doubt = SLACK * self._unlike_known(pieces)
         if abs(estimate - self._limit) > doubt:
@@ -34,7 +37,7 @@ class TokenBudget:
         return self.count(pieces) <= self._limit
 
     def count(self, pieces: Sequence[str]) -> int:
-        """The tokens of the joined pieces, counted as one text."""
+        """Counts the tokens of the joined pieces as one text."""
         tokens = self._counter.count("".join(pieces))
         self._known, self._missed = Counter(pieces), tokens - self._sum(pieces)
         return tokens
