@@ -32,6 +32,8 @@ class Settings(Model):
 
     Attributes:
         table: the DynamoDB table.
+        metadata: where the metadata table is: ``dynamodb``, or ``embedded``, an SQLite file in this process.
+        metadata_path: the file of the embedded table; empty: in memory.
         bucket: the S3 bucket of uploads; empty: uploads are not configured.
         queue_url: the queue of the bucket's events, and of documents to be finished; empty: whoever hands messages
             over brings them back, and what Serverless does not show in time fails.
@@ -69,6 +71,8 @@ class Settings(Model):
     """
 
     table: str = Field(default="weft", min_length=3, max_length=255)
+    metadata: Literal["dynamodb", "embedded"] = "dynamodb"
+    metadata_path: Path | None = None
     bucket: str = ""
     queue_url: str = ""
     embedder: Literal["embedded", "bedrock", "none"] = "bedrock"

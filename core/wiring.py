@@ -5,8 +5,9 @@ import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import cache
+from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import boto3
 from botocore.config import Config
@@ -25,6 +26,7 @@ from core.splitting.splitters import Splitters
 from core.vectors.types import VectorStore
 
 if TYPE_CHECKING:
+    from types_boto3_dynamodb import DynamoDBClient
     from types_boto3_s3 import S3Client
     from types_boto3_sqs import SQSClient
 
@@ -58,7 +60,7 @@ def build_engine(
     return Engine(
         settings=settings,
         clock=clock,
-        table=Table(dynamodb_client(), settings.table, clock),
+        table=Table(_metadata_client(settings), settings.table, clock),
         loaders=Loaders(),
         splitters=Splitters(),
         embedders=embedders,
@@ -69,6 +71,27 @@ def build_engine(
         metrics=metrics,
         s3=s3_client() if settings.bucket else None,
     )
+
+
+def open_engine(
+    folder: Path, *, extensions: Sequence[Extension] = (), metrics: Metrics | None = None, **settings: Any
+) -> Engine:
+    """Opens an engine that runs whole in this process and keeps everything in two files of a folder.
+
+    It needs no server and no AWS account: the metadata, the vectors and the embedding model are all embedded. The extra
+    ``embedded`` and a model must be installed. Close the engine with `Engine.stop`.
+
+    Args:
+        folder: made when it does not exist.
+        settings: further members of `core.settings.Settings`, such as ``embedded_model``.
+
+    Raises:
+        ConfigurationError: a file cannot be opened, a setting is wrong, or no model is installed.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    files = {"metadata_path": folder / "metadata.db", "vectors_path": folder / "vectors.db"}
+    embedded = {"metadata": "embedded", "vectors": "embedded", "embedder": "embedded"}
+    return build_engine(Settings(**{**embedded, **files, **settings}), extensions=extensions, metrics=metrics)
 
 
 def s3_client() -> "S3Client":
@@ -95,6 +118,14 @@ def _engine_of_process() -> Engine:
     # A process that exits normally calls the shutdown hook. Lambda may also end a process without a warning.
     atexit.register(engine.stop)
     return engine
+
+
+def _metadata_client(settings: Settings) -> "DynamoDBClient":
+    if settings.metadata == "dynamodb":
+        return dynamodb_client()
+    from core.metadata.embedded import EmbeddedDynamoDB
+
+    return cast("DynamoDBClient", EmbeddedDynamoDB(settings.metadata_path))
 
 
 def _finish_queue(settings: Settings) -> FinishQueue | None:

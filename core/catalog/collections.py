@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from functools import partial
+from math import inf
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -241,7 +242,7 @@ class CollectionService:
             chunk_strategy=row.chunk_strategy,
         )
 
-    def delete(self, tenant: Tenant, collection_id: CollectionId, deadline: float) -> Deletion:
+    def delete(self, tenant: Tenant, collection_id: CollectionId, deadline: float = inf) -> Deletion:
         """Removes a collection with its documents, chunks and vectors.
 
         The collection is closed at once. What the deadline leaves is removed by the next call, or by the sweep.

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from itertools import islice
+from math import inf
 
 from core.deletion.documents import DocumentDeletion
 from core.deletion.sources import SourceDeletion
@@ -176,7 +177,7 @@ class DocumentService:
         tenant: Tenant,
         collection_id: CollectionId,
         source_key: str,
-        deadline: float,
+        deadline: float = inf,
         source_version: str | None = None,
         version_sequence: str = "",
     ) -> Deletion:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
+from math import inf
 
 from core.clock import Clock
 from core.ingest.attempt import AttemptRunner
@@ -48,7 +49,7 @@ class IngestService:
         self._clock = clock
         self._concurrency = concurrency
 
-    def ingest(self, tenant: Tenant, document: IngestInput, deadline: float) -> IngestResult:
+    def ingest(self, tenant: Tenant, document: IngestInput, deadline: float = inf) -> IngestResult:
         """Loads, splits, embeds and stores one document.
 
         With a source key the ingest is an upsert. The same content again embeds nothing and answers ``unchanged``; new
@@ -79,7 +80,9 @@ class IngestService:
                 return begun
             return self._runner.run(plan, begun, self._holds.hold(begun.head, lifetime, deadline))
 
-    def batch(self, tenant: Tenant, inputs: Sequence[IngestInput | WeftError], deadline: float) -> list[BatchItem]:
+    def batch(
+        self, tenant: Tenant, inputs: Sequence[IngestInput | WeftError], deadline: float = inf
+    ) -> list[BatchItem]:
         """Ingests several documents, several at once, as `core.ingest.batch.ingest_batch` says.
 
         A document whose turn comes after the deadline is answered with Unavailable.
