@@ -1,6 +1,7 @@
-"""DynamoDB doubles as processes of their own: their work takes nothing from the process that is tested or measured.
+"""moto and ministack as processes of their own, so that their work takes no time from the process that is tested.
 
-Run as a module it is moto's server, and ends with its standard input, so that it cannot outlive who started it.
+Run as a module, this is moto's server. It ends with its standard input, so that it cannot outlive the process that
+started it.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""Ways to look into the engine and to meddle with it in the middle of its work."""
+"""Extensions, vector stores and metrics with which a test watches the engine and interferes with its work."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -18,7 +18,7 @@ Step = Callable[[], object]
 
 
 class CrashError(BaseException):
-    """The process dies: nothing in the engine catches this."""
+    """The death of the process. Nothing in the engine catches this exception."""
 
 
 def crash() -> None:
@@ -31,7 +31,7 @@ class Recorder:
 
     Attributes:
         fired: each hook's name and details, in order.
-        on: what to do, once, the next time that a hook is fired.
+        on: by hook, a step that runs once, the next time that the hook is fired.
     """
 
     name = "recorder"
@@ -53,22 +53,22 @@ class Recorder:
 
     @property
     def hooks(self) -> list[str]:
-        """The names alone."""
+        """The names of the hooks that were fired, in order."""
         return [hook for hook, _ in self.fired]
 
     def of(self, hook: str) -> list[dict[str, Any]]:
-        """The details that one hook was fired with."""
+        """The details with which one hook was fired, in order."""
         return [details for name, details in self.fired if name == hook]
 
 
 class MeddlingVectors(EmbeddedVectorStore):
-    """The embedded store, in memory, with something in between.
+    """The embedded store in memory, which a test can interrupt and make fail.
 
     Attributes:
-        before_write, after_write, before_delete, after_search: what to do, once, at the next call.
-        failing: names of functions that the store does not answer.
-        refuses: chunks of these documents cannot be deleted.
-        searches: the queries so far.
+        before_write, after_write, before_delete, after_search: steps that run once, at the next call.
+        failing: the names of functions that fail as if the store did not answer.
+        refuses: documents whose chunks cannot be deleted.
+        searches: the queries of all searches so far.
     """
 
     def __init__(self) -> None:
@@ -96,7 +96,7 @@ class MeddlingVectors(EmbeddedVectorStore):
         if step is not None:
             step()
         self._answer("delete")
-        if self.refuses & {one.document_id for one in chunk_ids}:
+        if self.refuses & {chunk_id.document_id for chunk_id in chunk_ids}:
             raise Unavailable("The vector store does not answer")
         return super().delete(tenant, space, chunk_ids)
 
@@ -118,7 +118,7 @@ class MeddlingVectors(EmbeddedVectorStore):
 
 
 class RecordedMetrics:
-    """Keeps what is measured: name, value, unit and dimensions."""
+    """Metrics that keep each record: name, value, unit and dimensions."""
 
     def __init__(self) -> None:
         self.records: list[tuple[str, float, str, dict[str, str]]] = []
@@ -128,11 +128,11 @@ class RecordedMetrics:
 
     def of(self, name: str) -> list[float]:
         """The values of one metric."""
-        return [value for one, value, _, _ in self.records if one == name]
+        return [value for recorded, value, _, _ in self.records if recorded == name]
 
 
 def die(world: World, recorder: Recorder, collection: Collection, content: str, **fields: Any) -> DocumentId:
-    """An ingest whose process dies before its swap, all its data written. Its document stays in progress."""
+    """Runs an ingest whose process dies after it wrote all data, before its swap; answers the document in progress."""
     assert isinstance(world.vectors, MeddlingVectors)
     world.vectors.after_write = crash
     try:

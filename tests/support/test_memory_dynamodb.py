@@ -207,7 +207,7 @@ def moto() -> Iterator[Any]:
 
 @settings(max_examples=40, deadline=None, phases=(Phase.reuse, Phase.generate))
 @given(st.lists(calls, min_size=1, max_size=12))
-def test_the_same_calls_have_the_same_answers_and_leave_the_same_rows(moto: Any, some: list[tuple[str, Any]]) -> None:
+def test_calls_have_the_same_answers_and_leave_the_same_rows_as_in_moto(moto: Any, some: list[tuple[str, Any]]) -> None:
     table = f"contract-{next(_tables)}"
     create_table(moto, table)
     memory, large = MemoryDynamoDB(), LargeDynamoDB()
@@ -243,8 +243,8 @@ def _run(operation: Operation, scene: Scene, actor: Actor) -> Any:
 
 
 @pytest.mark.parametrize("name", SAME_ON_BOTH)
-def test_an_operation_of_the_engine_leaves_the_same_rows_on_both(moto: Any, name: str) -> None:
-    (operation,) = [one for one in OPERATIONS if one.name == name]
+def test_an_operation_of_the_engine_leaves_the_same_rows_as_in_moto(moto: Any, name: str) -> None:
+    (operation,) = [operation for operation in OPERATIONS if operation.name == name]
     ends = []
     create_table(moto, TABLE)
     for world in (World(), World(dynamodb=moto)):

@@ -241,7 +241,7 @@ def test_every_request_of_a_world_is_checked(world: World) -> None:
     assert not world.validator.refused
 
 
-def test_a_refused_request_never_arrives_and_fails_the_test_even_when_it_was_swallowed() -> None:
+def test_a_refused_request_is_not_sent_and_fails_the_test_when_its_world_is_closed() -> None:
     with mock_aws():
         world = make_world(dynamodb=boto3.client("dynamodb", region_name=REGION))
         with pytest.raises(Refused):
