@@ -35,12 +35,15 @@ class SystemClock:
         self.random: random.Random = random.SystemRandom()
 
     def now(self) -> datetime:
+        """Returns the machine's wall clock, in UTC."""
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
+        """Returns the machine's monotonic clock, in seconds."""
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
+        """Waits for real."""
         time.sleep(seconds)
 
 

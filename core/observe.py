@@ -50,6 +50,7 @@ class NoMetrics:
     """Metrics that record nothing."""
 
     def record(self, name: str, value: float, unit: str, **dimensions: str) -> None:
+        """Drops the measurement."""
         return
 
 

@@ -19,11 +19,13 @@ class HtmlLoader:
     # The libraries that read HTML are slow to import, and most functions never read a page. So the methods import them.
 
     def check(self, content: bytes, charset: str | None) -> None:
+        """Decodes the content once, so that content which cannot be decoded is refused before anything is written."""
         from core.loading.html_to_markdown import decode_page  # noqa: PLC0415
 
         decode_page(content, charset)
 
     def load(self, content: bytes, charset: str | None) -> LoadedText:
+        """Reads the page as Markdown, with its title and its headings."""
         from core.loading.html_to_markdown import load_page  # noqa: PLC0415
 
         return load_page(content, charset)

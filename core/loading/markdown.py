@@ -21,9 +21,11 @@ class MarkdownLoader:
     suffixes: Mapping[str, str] = {".md": "text/markdown", ".markdown": "text/markdown"}
 
     def check(self, content: bytes, charset: str | None) -> None:
+        """Decodes the content once, so that content which cannot be decoded is refused before anything is written."""
         decode(content, charset)
 
     def load(self, content: bytes, charset: str | None) -> LoadedText:
+        """Decodes the content, and takes its front matter and its headings."""
         text, title, attributes = take_front_matter(decode(content, charset))
         if not text.strip():
             raise EmptyContent("Nothing is left of the document but its front matter")

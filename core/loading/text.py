@@ -15,8 +15,10 @@ class TextLoader:
     suffixes: Mapping[str, str] = dict.fromkeys((".txt", ".text", ".log", ".rst"), "text/plain")
 
     def check(self, content: bytes, charset: str | None) -> None:
+        """Decodes the content once, so that content which cannot be decoded is refused before anything is written."""
         decode(content, charset)
 
     def load(self, content: bytes, charset: str | None) -> LoadedText:
+        """Decodes the content."""
         text = decode(content, charset)
         return LoadedText(text=text, pages=find_pages(text))

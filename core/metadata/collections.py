@@ -7,10 +7,11 @@ spread over 16 rows, so that parallel transactions seldom meet at one row.
 from collections.abc import Iterator, Sequence
 
 from core.metadata import table
-from core.metadata.dynamo import Action, ConditionFailed, Item, Table
+from core.metadata.dynamo import Action, ConditionFailed, Table
 from core.metadata.jobs import JobKind
 from core.metadata.rows import CollectionRow, Counts
 from core.metadata.table import GATES
+from core.metadata.wire import Item
 from core.model.base import rfc3339
 from core.model.collection import CollectionState
 from core.model.errors import CollectionAlreadyExists, CollectionNotFound
@@ -217,6 +218,7 @@ class Collections:
         return (table.Key(row["pk"], row["sk"]) for row in rows)
 
     def remove_rows(self, keys: Sequence[table.Key]) -> None:
+        """Deletes rows by their keys, whether or not they exist."""
         self._table.batch_write(deletes=keys)
 
     def remove(self, row: CollectionRow) -> None:

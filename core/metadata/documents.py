@@ -39,10 +39,12 @@ class Documents:
     # -- one document, one source --------------------------------------------------------------------
 
     def head(self, tenant: Tenant, document_id: DocumentId) -> Head | None:
+        """Reads a document's row; None when it does not exist."""
         item = self._table.get(table.head(tenant, document_id))
         return None if item is None else Head.read(item)
 
     def source(self, tenant: Tenant, collection_id: CollectionId, source_id: str) -> Source | None:
+        """Reads a source's row; None when it does not exist."""
         item = self._table.get(table.source(tenant, collection_id, source_id))
         return None if item is None else Source.read(item)
 
@@ -119,6 +121,7 @@ class Documents:
     # -- many documents ------------------------------------------------------------------------------
 
     def heads(self, tenant: Tenant, document_ids: Sequence[DocumentId]) -> dict[DocumentId, Head]:
+        """Reads documents by their IDs. Documents without a row are left out."""
         items = self._table.batch_get([table.head(tenant, document_id) for document_id in document_ids])
         heads = (Head.read(item) for item in items.values())
         return {head.document_id: head for head in heads}
@@ -239,6 +242,7 @@ class Documents:
         return None if item is None else LateWriterMark.read(item)
 
     def remove_late_writer_mark(self, key: table.Key) -> None:
+        """Deletes a late-writer mark."""
         self._table.batch_write(deletes=[key])
 
 

@@ -14,12 +14,12 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import boto3
-from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from core.clock import Clock
 from core.metadata.table import Key
+from core.metadata.wire import Item, from_wire, key_of, key_to_wire, serialize, to_wire
 from core.model.errors import Unavailable
 from core.retry import Backoff, attempts
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-Item = dict[str, Any]
 T = TypeVar("T")
 
 BACKOFF = Backoff(tries=10, first_wait_s=0.02, longest_wait_s=1.0)
@@ -105,31 +104,6 @@ class Action:
     values: Mapping[str, Any] = field(default_factory=dict)
 
 
-class _Deserializer(TypeDeserializer):
-    def _deserialize_n(self, value: str) -> int:
-        return int(value)
-
-
-_serialize: Callable[[Any], Any] = TypeSerializer().serialize
-_deserialize: Callable[[Any], Any] = _Deserializer().deserialize
-
-
-def _to_wire(item: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _serialize(value) for name, value in item.items() if value is not None}
-
-
-def _from_wire(item: Mapping[str, Any]) -> Item:
-    return {name: _deserialize(value) for name, value in item.items()}
-
-
-def _key(key: Key) -> dict[str, Any]:
-    return {"pk": {"S": key.pk}, "sk": {"S": key.sk}}
-
-
-def _key_of(item: Mapping[str, Any]) -> Key:
-    return Key(item["pk"], item["sk"])
-
-
 def retry_on_conflict(clock: Clock, step: Callable[[], T]) -> T:
     """Repeats a step that reads, decides and writes, until no other writer interferes, and returns its result.
 
@@ -165,8 +139,8 @@ class Table:
 
     def get(self, key: Key) -> Item | None:
         """Reads a row; None when it does not exist."""
-        answer = _call(partial(self._client.get_item, TableName=self._name, Key=_key(key), ConsistentRead=True))
-        return _from_wire(answer["Item"]) if "Item" in answer else None
+        answer = _call(partial(self._client.get_item, TableName=self._name, Key=key_to_wire(key), ConsistentRead=True))
+        return from_wire(answer["Item"]) if "Item" in answer else None
 
     def batch_get(
         self, keys: Sequence[Key], *, consistent: bool = True, attributes: Sequence[str] = ()
@@ -182,15 +156,15 @@ class Table:
         for start in range(0, len(wanted), GET_LIMIT):
             request: Any = {
                 self._name: {
-                    "Keys": [_key(key) for key in wanted[start : start + GET_LIMIT]],
+                    "Keys": [key_to_wire(key) for key in wanted[start : start + GET_LIMIT]],
                     "ConsistentRead": consistent,
                     **wanted_attributes,
                 }
             }
             for answer in self._until_processed(self._client.batch_get_item, request, "UnprocessedKeys"):
                 for wire in answer["Responses"].get(self._name, []):
-                    item = _from_wire(wire)
-                    found[_key_of(item)] = item
+                    item = from_wire(wire)
+                    found[key_of(item)] = item
         return found
 
     def batch_write(
@@ -201,8 +175,8 @@ class Table:
         Args:
             before: called before each request. An error that it raises ends the writing.
         """
-        requests: list[Any] = [{"PutRequest": {"Item": _to_wire(item)}} for item in puts]
-        requests += [{"DeleteRequest": {"Key": _key(key)}} for key in deletes]
+        requests: list[Any] = [{"PutRequest": {"Item": to_wire(item)}} for item in puts]
+        requests += [{"DeleteRequest": {"Key": key_to_wire(key)}} for key in deletes]
         for start in range(0, len(requests), WRITE_LIMIT):
             request = {self._name: requests[start : start + WRITE_LIMIT]}
             for _ in self._until_processed(self._client.batch_write_item, request, "UnprocessedItems", before):
@@ -288,12 +262,12 @@ class Table:
         arguments: dict[str, Any] = {
             "TableName": self._name,
             "KeyConditionExpression": f"{names[0]} = :partition" + (f" AND {condition}" if condition else ""),
-            "ExpressionAttributeValues": _to_wire({":partition": partition, **sort}),
+            "ExpressionAttributeValues": to_wire({":partition": partition, **sort}),
             "ScanIndexForward": not descending,
             **options,
         }
         left = limit
-        start = None if after is None else _to_wire(after)
+        start = None if after is None else to_wire(after)
         while left is None or left > 0:
             page = dict(arguments)
             if left is not None:
@@ -302,7 +276,7 @@ class Table:
                 page["ExclusiveStartKey"] = start
             answer = _call(partial(self._client.query, **page))
             for wire in answer["Items"]:
-                yield _from_wire(wire)
+                yield from_wire(wire)
             left = None if left is None else left - len(answer["Items"])
             start = answer.get("LastEvaluatedKey")
             if start is None:
@@ -343,20 +317,20 @@ class Table:
             arguments["ExpressionAttributeNames"] = {placeholder: placeholder[1:] for placeholder in names}
         if action.values:
             arguments["ExpressionAttributeValues"] = {
-                f":{placeholder}": _serialize(value) for placeholder, value in action.values.items()
+                f":{placeholder}": serialize(value) for placeholder, value in action.values.items()
             }
         if action.condition is not None:
             arguments["ConditionExpression"] = action.condition
         if action.put is not None:
-            return "Put", {**arguments, "Item": _to_wire({**action.put, **action.key._asdict()})}
+            return "Put", {**arguments, "Item": to_wire({**action.put, **action.key._asdict()})}
         if action.update is not None:
-            return "Update", {**arguments, "Key": _key(action.key), "UpdateExpression": action.update}
+            return "Update", {**arguments, "Key": key_to_wire(action.key), "UpdateExpression": action.update}
         kind = "Delete" if action.delete else "ConditionCheck"
-        return kind, {**arguments, "Key": _key(action.key)}
+        return kind, {**arguments, "Key": key_to_wire(action.key)}
 
     def ping(self) -> None:
         """Returns when the table answers, and raises Unavailable when it does not."""
-        _call(partial(self._client.get_item, TableName=self._name, Key=_key(Key("SYSTEM", "PING"))))
+        _call(partial(self._client.get_item, TableName=self._name, Key=key_to_wire(Key("SYSTEM", "PING"))))
 
 
 def _call(operation: Callable[[], Any]) -> Any:

@@ -84,11 +84,13 @@ class EmbeddedDynamoDB:
     # -- reads ---------------------------------------------------------------------------------------
 
     def get_item(self, *, TableName: str, Key: Wire, ConsistentRead: bool = False) -> Wire:
+        """Answers DynamoDB's GetItem."""
         with self._transaction() as connection:
             item = _read(connection, Key)
         return {} if item is None else {"Item": item}
 
     def batch_get_item(self, *, RequestItems: Mapping[str, Any]) -> Wire:
+        """Answers DynamoDB's BatchGetItem."""
         [(name, request)] = RequestItems.items()
         with self._transaction() as connection:
             rows = [item for key in request["Keys"] if (item := _read(connection, key)) is not None]
@@ -109,6 +111,7 @@ class EmbeddedDynamoDB:
         Limit: int = PAGE_ROWS,
         ExclusiveStartKey: Wire | None = None,
     ) -> Wire:
+        """Answers DynamoDB's Query, for the key conditions that `core.metadata.dynamo.Table` writes."""
         partition, sort = _KEYS[IndexName]
         values = {name[1:]: value["S"] for name, value in ExpressionAttributeValues.items()}
         conditions, bound = [f"{partition} = :partition"], {"partition": values["partition"]}
@@ -143,12 +146,15 @@ class EmbeddedDynamoDB:
     # -- writes --------------------------------------------------------------------------------------
 
     def put_item(self, *, TableName: str, **action: Any) -> Wire:
+        """Answers DynamoDB's PutItem."""
         return self._write_one("Put", action)
 
     def update_item(self, *, TableName: str, **action: Any) -> Wire:
+        """Answers DynamoDB's UpdateItem."""
         return self._write_one("Update", action)
 
     def delete_item(self, *, TableName: str, **action: Any) -> Wire:
+        """Answers DynamoDB's DeleteItem."""
         return self._write_one("Delete", action)
 
     def _write_one(self, kind: str, action: Wire) -> Wire:
@@ -159,6 +165,7 @@ class EmbeddedDynamoDB:
         return {}
 
     def batch_write_item(self, *, RequestItems: Mapping[str, Any]) -> Wire:
+        """Answers DynamoDB's BatchWriteItem."""
         [requests] = RequestItems.values()
         with self._transaction() as connection:
             for request in requests:
@@ -167,6 +174,7 @@ class EmbeddedDynamoDB:
         return {"UnprocessedItems": {}}
 
     def transact_write_items(self, *, TransactItems: Sequence[Mapping[str, Any]]) -> Wire:
+        """Answers DynamoDB's TransactWriteItems: all writes, or none."""
         actions = [(kind, action) for item in TransactItems for kind, action in item.items()]
         with self._transaction() as connection:
             allowed = [_is_allowed(connection, kind, action) for kind, action in actions]

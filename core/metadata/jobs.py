@@ -86,6 +86,7 @@ class Jobs:
         self._table = rows
 
     def get(self, tenant: Tenant, collection_id: CollectionId, kind: JobKind) -> Job | None:
+        """Reads a job; None when the collection has never had one of this kind."""
         item = self._table.get(table.job(tenant, collection_id, kind))
         return None if item is None else Job.read(item)
 

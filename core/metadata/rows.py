@@ -5,7 +5,7 @@ from typing import Any, Self
 
 from pydantic import Field, field_serializer, field_validator
 
-from core.metadata.dynamo import Item
+from core.metadata.wire import Item
 from core.model.base import Model, Timestamp
 from core.model.chunk import Attributes, Chunk
 from core.model.collection import Collection, CollectionState, Metadata
@@ -59,6 +59,7 @@ class CollectionRow(Row):
 
     @property
     def space(self) -> VectorSpace:
+        """The vector space of the collection."""
         return VectorSpace(model=self.embedding_model, dimensions=self.embedding_dims)
 
     def collection(self, document_count: int = 0, chunk_count: int = 0) -> Collection:
@@ -117,6 +118,7 @@ class Head(Row):
 
     @property
     def space(self) -> VectorSpace:
+        """The vector space of the document's vectors."""
         return VectorSpace(model=self.embedding_model, dimensions=self.embedding_dims)
 
     def served_chunk_ids(self) -> list[ChunkId]:
@@ -215,6 +217,7 @@ class LateWriterMark(Row):
 
     @property
     def space(self) -> VectorSpace:
+        """The vector space of the vectors that may still be written."""
         return VectorSpace(model=self.embedding_model, dimensions=self.embedding_dims)
 
 
@@ -272,6 +275,7 @@ class Source(Row):
 
     @property
     def source_id(self) -> str:
+        """The ID of the source: the SHA-256 of its source key."""
         return source_id(self.key)
 
     def in_progress_above(self, number: int) -> dict[str, VersionInProgress]:
@@ -299,6 +303,7 @@ class ChunkRow(Row):
         # A chunk is stored as one JSON text, because chunks are read and written whole and never filtered by an
         # attribute, and one attribute costs less than twelve. The origin is left out: it follows from the document's
         # description, where it can change.
+        """Makes the row of a chunk."""
         return cls(body=chunk.model_dump_json(exclude_none=True, exclude={"origin"}), gap=chunk.gap)
 
     def chunk(self, origin: str | None = None) -> Chunk:

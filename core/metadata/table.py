@@ -31,6 +31,7 @@ class Key(NamedTuple):
 
 
 def collection(tenant: Tenant, collection_id: CollectionId) -> Key:
+    """Returns the key of a collection's row."""
     return Key(collections(tenant), f"COL#{collection_id}")
 
 
@@ -43,6 +44,7 @@ COLLECTION_PREFIX = "COL#"
 
 
 def name(tenant: Tenant, collection_name: str) -> Key:
+    """Returns the key of the row that says which collection has a name."""
     return Key(collections(tenant), f"NAME#{collection_name}")
 
 
@@ -57,10 +59,12 @@ def fields(tenant: Tenant, collection_id: CollectionId) -> Key:
 
 
 def head(tenant: Tenant, document_id: DocumentId) -> Key:
+    """Returns the key of a document's HEAD row."""
     return Key(f"T#{tenant}#D#{document_id}", "HEAD")
 
 
 def info(tenant: Tenant, document_id: DocumentId) -> Key:
+    """Returns the key of a document's INFO row."""
     return Key(f"T#{tenant}#D#{document_id}", "INFO")
 
 
@@ -73,6 +77,7 @@ LATE_WRITER_MARK_PREFIX = "GONE#"
 
 
 def chunk(tenant: Tenant, chunk_id: ChunkId) -> Key:
+    """Returns the key of a chunk's row. It follows from the chunk's ID alone."""
     partition = chunk_id.chunk_index // CHUNKS_PER_PARTITION
     return Key(
         f"T#{tenant}#D#{chunk_id.document_id}#B#{partition}",
@@ -90,6 +95,7 @@ def source(tenant: Tenant, collection_id: CollectionId, source_hash: str) -> Key
 
 
 def version(tenant: Tenant, collection_id: CollectionId, source_hash: str, document_id: DocumentId) -> Key:
+    """Returns the key of the row by which a source's versions are listed."""
     return Key(source(tenant, collection_id, source_hash).pk, f"V#{document_id}")
 
 
@@ -97,10 +103,12 @@ VERSION_PREFIX = "V#"
 
 
 def content(tenant: Tenant, collection_id: CollectionId, fingerprint: str) -> Key:
+    """Returns the key of the row that says which document holds a content without a source key."""
     return Key(f"T#{tenant}#C#{collection_id}#H#{fingerprint}", "CONTENT")
 
 
 def upload(tenant: Tenant, upload_id: UploadId) -> Key:
+    """Returns the key of an upload's row."""
     return Key(f"T#{tenant}#U#{upload_id}", "UPLOAD")
 
 

@@ -22,6 +22,7 @@ class MeasuredReranker:
             return self._reranker.rerank(query, texts, deadline)
 
     def describe(self) -> Component:
+        """Describes the reranker behind the measurement."""
         return self._reranker.describe()
 
 

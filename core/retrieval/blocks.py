@@ -29,6 +29,7 @@ class Block:
 
     @cached_property
     def ids(self) -> list[ChunkId]:
+        """The IDs of the block's chunks."""
         return [chunk.id for chunk in self.chunks if chunk.id is not None]
 
     @cached_property

@@ -38,6 +38,7 @@ class TopMatches:
 
     @property
     def candidates(self) -> list[VectorMatch]:
+        """The matches that become hits, best first."""
         return [self.by_id[chunk_id] for chunk_id in self.chunk_ids]
 
     @cached_property

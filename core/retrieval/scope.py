@@ -57,14 +57,17 @@ class Scope:
 
     @property
     def options(self) -> RetrieveOptions:
+        """The query's options."""
         return self.query.options
 
     @property
     def collection_ids(self) -> list[CollectionId]:
+        """The collections that are searched, of all vector spaces."""
         return [collection_id for space in self.spaces for collection_id in space.collection_ids]
 
     @property
     def models(self) -> list[str]:
+        """The embedding models of the vector spaces."""
         return [space.space.model for space in self.spaces]
 
     @property

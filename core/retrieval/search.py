@@ -42,7 +42,9 @@ class Selection(Protocol):
     """A selection from the matches of all searches. The chunks of its candidates are read from the metadata store."""
 
     @property
-    def candidates(self) -> Sequence[VectorMatch]: ...
+    def candidates(self) -> Sequence[VectorMatch]:
+        """The matches that may become hits."""
+        ...
 
 
 Selected = TypeVar("Selected", bound=Selection)

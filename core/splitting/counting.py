@@ -23,4 +23,5 @@ class CharsPerFour:
     name = "chars/4"
 
     def count(self, text: str) -> int:
+        """Counts a quarter of the text's code points, rounded up."""
         return (len(text) + 3) // 4

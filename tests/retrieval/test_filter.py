@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from core.metadata.dynamo import Item
 from core.metadata.fields import MAX_FIELDS, Fields
 from core.metadata.table import Key
+from core.metadata.wire import Item
 from core.model.collection import Collection
 from core.model.errors import InvalidArgument
 from core.model.hit import CompareResult, Reason, ReasonCode, RetrieveResult
