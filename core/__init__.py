@@ -7,10 +7,11 @@ else. Everything that Weft does is a member of `Engine`. `core/README.md` is the
 from core.engine import Engine
 from core.model.chunk import Chunk
 from core.model.collection import Collection, CollectionUpdate, NewCollection
+from core.model.comparison import CompareResult
 from core.model.context import AssembledContext, AssembleOptions, ChunkRef, Citation
 from core.model.document import Document, DocumentState
 from core.model.errors import WeftError
-from core.model.hit import CompareResult, Hit, RetrieveResult
+from core.model.hit import Hit, RetrieveResult
 from core.model.ids import ChunkId, CollectionId, DocumentId
 from core.model.ingest import Deletion, IngestInput, IngestResult
 from core.model.page import Page, PageRequest

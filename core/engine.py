@@ -34,8 +34,9 @@ from core.ingest.uploads import UploadService
 from core.loading.loaders import Loaders
 from core.metadata.dynamo import Table
 from core.metadata.store import MetadataStore
+from core.model.comparison import CompareResult
 from core.model.context import AssembledContext, AssembleOptions, ChunkRef
-from core.model.hit import AssembledRefs, CompareResult, Hit, RetrieveResult
+from core.model.hit import AssembledRefs, Hit, RetrieveResult
 from core.model.query import RetrieveQuery
 from core.model.tenant import Tenant
 from core.observe import Extension, Metrics, Observer

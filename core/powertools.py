@@ -1,4 +1,4 @@
-"""The functions' logger and metrics, by Powertools for AWS Lambda."""
+"""The logger and the metrics of the Lambda functions, by Powertools for AWS Lambda."""
 
 import logging
 import os
@@ -17,20 +17,20 @@ logger = Logger(service="weft")
 
 
 def configure_logging() -> None:
-    """Inside a function, the engine's own log lines take the same form. Elsewhere the host decides."""
+    """Gives the engine's own log lines the functions' form, inside a Lambda function. Elsewhere the host decides."""
     if "AWS_LAMBDA_FUNCTION_NAME" in os.environ:
         logging.getLogger("core")
         copy_config_to_registered_loggers(logger, include={"core"})
 
 
 class PowertoolsMetrics:
-    """Writes each measurement as a line in CloudWatch's embedded metric format.
+    """Writes each measurement as a log line in CloudWatch's embedded metric format.
 
-    A tenant is never a dimension: each value of a dimension is a metric of its own, and is paid for.
+    The tenant is never a dimension: CloudWatch charges for every value of a dimension as a metric of its own.
     """
 
     def record(self, name: str, value: float, unit: str, **dimensions: str) -> None:
-        if is_metrics_disabled():  # single_metric, alone in Powertools, does not look
+        if is_metrics_disabled():  # single_metric is the one function of Powertools that does not ask this itself
             return
         with single_metric(name=name, unit=MetricUnit(unit), value=value, namespace=NAMESPACE) as metric:
             for key, text in dimensions.items():
@@ -39,10 +39,10 @@ class PowertoolsMetrics:
 
 
 def describe(error: BaseException) -> list[dict[str, Any]]:
-    """An error and its causes for the log: type, message and stack of each.
+    """Describes an error and its causes for the log, each by type, message and stack.
 
-    The messages of validation errors repeat what was given to them, which may be a document's text: of
-    those only the place and the kind are kept.
+    The message of a validation error repeats the validated value, which may be a document's text. Of such an error only
+    the place and the kind are kept.
     """
     chain: list[dict[str, Any]] = []
     seen: set[int] = set()
@@ -61,7 +61,8 @@ def describe(error: BaseException) -> list[dict[str, Any]]:
 
 
 def _message(error: BaseException) -> str:
-    # Pydantic's and FastAPI's, by their one trait: a function without HTTP does not import FastAPI for this.
+    # Validation errors of pydantic and FastAPI are recognized by their method ``errors``, so that a function without
+    # HTTP does not have to import FastAPI.
     if callable(errors := getattr(error, "errors", None)):
         return _kinds(errors())
     if isinstance(error, ParamValidationError):

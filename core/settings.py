@@ -1,4 +1,8 @@
-"""The environment as one model: read once, and refused with a clear message when it is wrong."""
+"""The settings of the product, read once from the environment, and refused at start when one of them is wrong.
+
+A new setting is a field of `Settings` with a default and bounds, a line of its docstring, and a row of the table in
+README.md. Where the deployed stack sets it, it is also a variable in ``template.yaml``.
+"""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -28,46 +32,51 @@ ingest look stalled, and its document would be taken from it.
 
 
 class Settings(Model):
-    """Every setting, with its default. Each is read from ``WEFT_`` and its name in capitals.
+    """Every setting, with its default. Each is read from the variable ``WEFT_`` and the setting's name in capitals.
+
+    Settings that say "for new indexes" have no effect on an OpenSearch index that exists already.
 
     Attributes:
-        table: the DynamoDB table.
+        table: the name of the DynamoDB table.
         metadata: where the metadata table is: ``dynamodb``, or ``embedded``, an SQLite file in this process.
-        metadata_path: the file of the embedded table; empty: in memory.
-        bucket: the S3 bucket of uploads; empty: uploads are not configured.
-        queue_url: the queue of the bucket's events, and of documents to be finished; empty: whoever hands messages
-            over brings them back, and what Serverless does not show in time fails.
+        metadata_path: the file of the embedded table; empty: the table is in memory.
+        bucket: the name of the S3 bucket of uploads; empty: uploads are not configured.
+        queue_url: the URL of the queue of the bucket's events and of documents to be finished. Empty: the host that
+            hands messages over delivers failed messages again by itself, and a document fails whose vectors OpenSearch
+            Serverless does not show in time.
         embedder: ``embedded``: an ONNX model in this process; ``bedrock``; ``none``.
         embedded_model: a folder with model.onnx and tokenizer.json; empty: the one in the installed package.
         bedrock_model: the model's identifier at Amazon Bedrock.
-        bedrock_dimensions: how many dimensions are asked of it.
+        bedrock_dimensions: how many dimensions the model at Amazon Bedrock is asked for.
         reranker: ``embedded``: a cross-encoder in this process; ``bedrock``; ``none``.
         reranker_model: a folder with model.onnx and tokenizer.json; empty: the one in the installed package.
         bedrock_reranker_model: the reranking model's identifier at Amazon Bedrock.
-        rerank_seconds: how long one reranking may take; what takes longer is unavailable.
+        rerank_seconds: how long a reranking may take, in seconds; a longer one is unavailable.
         vectors: ``embedded``: SQLite and numpy in this process; ``opensearch``; ``none``.
-        vectors_path: the file of the embedded store; empty: in memory.
-        opensearch_url: of the domain, the collection or a node.
-        opensearch_auth: how AWS signs requests: ``es`` for a domain, ``aoss`` for Serverless; ``none``.
+        vectors_path: the file of the embedded vector store; empty: the store is in memory.
+        opensearch_url: the URL of the OpenSearch domain, collection or node.
+        opensearch_auth: how requests are signed for AWS: ``es`` for a domain, ``aoss`` for Serverless; ``none``.
         opensearch_dialect: ``domain``, or ``serverless`` for a NextGen collection.
         opensearch_index: how the names of indexes begin.
-        opensearch_engine: ``faiss``: exact; ``lucene``: a graph, quicker for tenants of many chunks. Of a new index.
-        opensearch_hnsw_m: a graph's edges a node. Of a new index.
-        opensearch_hnsw_ef_construction: candidates when a node is added to a graph. Of a new index.
-        opensearch_hnsw_ef_search: candidates when a graph is searched.
-        opensearch_refresh_ms: milliseconds until writes are searchable; each waits for it. Of a new index.
-        tenant_claim: the token's claim that names the tenant.
-        inline_bytes: largest content in a request's body.
-        object_bytes: largest uploaded object.
-        answer_bytes: answers stop at this size.
-        call_seconds: how long one HTTP call works.
-        stalled_after_s: how long a document may go without a heartbeat, at least 120 s; zero or less: the default.
-        writer_life_s: how long a writer may live; above the longest function's time-out.
-        batch_size: documents in one sweep.
-        recovery_interval_s: for a long-running host: seconds between sweeps; 0: no loop.
-        reconcile_interval_h: hours between two comparisons of a collection's rows and vectors.
-        ingest_concurrency: documents of one batch at once.
-        upload_seconds: how long an upload's URL is valid.
+        opensearch_engine: how vectors are searched, for new indexes. ``faiss``: exactly; ``lucene``: by a graph, which
+            is quicker for tenants of many chunks.
+        opensearch_hnsw_m: the number of edges of a graph's node, for new indexes.
+        opensearch_hnsw_ef_construction: the number of candidates when a node is added to a graph, for new indexes.
+        opensearch_hnsw_ef_search: the number of candidates when a graph is searched.
+        opensearch_refresh_ms: milliseconds until a write is searchable, for new indexes. Each write waits for it.
+        tenant_claim: the claim of the token that names the tenant.
+        inline_bytes: the largest content in the body of a request, in bytes.
+        object_bytes: the largest uploaded object, in bytes.
+        answer_bytes: the largest answer, in bytes.
+        call_seconds: how long an HTTP call works, in seconds.
+        stalled_after_s: how long a document may go without a heartbeat, in seconds, at least 120; zero or less: the
+            default.
+        writer_life_s: how long a writer may live, in seconds. It must be above the longest time-out of a function.
+        batch_size: how many documents one sweep handles; zero or less: the default.
+        recovery_interval_s: seconds between the sweeps of a long-running host; 0: the host runs no sweeps.
+        reconcile_interval_h: hours between two comparisons of a collection's rows with its vectors.
+        ingest_concurrency: how many documents of a batch are ingested at once.
+        upload_seconds: how long the URL of an upload is valid, in seconds.
     """
 
     table: str = Field(default="weft", min_length=3, max_length=255)
@@ -109,18 +118,18 @@ class Settings(Model):
 
     @model_validator(mode="before")
     @classmethod
-    def _empty_is_absent(cls, values: dict[str, str]) -> dict[str, str]:
+    def _drop_empty_values(cls, values: dict[str, str]) -> dict[str, str]:
         return {name: value for name, value in values.items() if value != "" or name not in cls.model_fields}
 
     @field_validator("stalled_after_s")
     @classmethod
-    def _stalled_after_is_several_heartbeats(cls, seconds: int) -> int:
+    def _validate_stalled_after(cls, seconds: int) -> int:
         if 0 < seconds < MIN_STALLED_AFTER_S:
             raise ValueError(f"at least {MIN_STALLED_AFTER_S} seconds, or 0 for the default")
         return seconds
 
     @model_validator(mode="after")
-    def _opensearch_is_whole(self) -> Self:
+    def _validate_opensearch(self) -> Self:
         if self.vectors == "opensearch" and not self.opensearch_url:
             raise ValueError("WEFT_VECTORS=opensearch needs WEFT_OPENSEARCH_URL")
         if self.opensearch_auth == "aoss" and self.opensearch_dialect != "serverless":
@@ -129,10 +138,10 @@ class Settings(Model):
 
     @classmethod
     def read(cls, environ: Mapping[str, str]) -> Self:
-        """The settings of an environment.
+        """Reads the settings of an environment.
 
         Raises:
-            ConfigurationError: a value is wrong, or a ``WEFT_`` variable is none of ours.
+            ConfigurationError: a value is wrong, or a variable that begins with ``WEFT_`` names no setting.
         """
         values = {
             name.removeprefix(PREFIX).lower(): value for name, value in environ.items() if name.startswith(PREFIX)
@@ -148,11 +157,11 @@ class Settings(Model):
 
     @property
     def stalled_after(self) -> timedelta:
-        """Zero or less in the configuration means the default."""
+        """How long a document may go without a heartbeat."""
         seconds = self.stalled_after_s if self.stalled_after_s > 0 else 15 * 60
         return timedelta(seconds=seconds)
 
     @property
     def sweep_size(self) -> int:
-        """Zero or less means the default."""
+        """How many documents one sweep handles."""
         return self.batch_size if self.batch_size > 0 else 100

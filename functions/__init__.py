@@ -1,1 +1,1 @@
-"""One folder a Lambda function."""
+"""The Lambda functions: one folder for each, with its handlers and its list of packages."""

@@ -22,20 +22,22 @@ Document = dict[str, Any]
 _METHODS = {"get", "post", "patch", "delete"}
 _OPEN = {"/v1/health"}
 _GATEWAY_REFUSALS = {
-    "401": "The token is missing, expired or not valid. The gateway's own form.",
-    "413": "The request is larger than the gateway takes. The gateway's own form.",
-    "429": "Too many requests. The gateway's own form.",
-    "503": "The function did not answer in 30 seconds. The gateway's own form.",
+    "401": "The gateway refused the token: it is missing, expired or not valid.",
+    "413": "The gateway refused the request: it is too large.",
+    "429": "The gateway refused the request: there are too many requests.",
+    "503": "The function did not answer the gateway within 30 seconds.",
 }
+# An entry of a docstring's "Attributes:": names, a colon, and a text whose further lines are indented more.
+_ATTRIBUTE = re.compile(r"^    (\w+(?:, \w+)*): (.*(?:\n     +.*)*)", re.MULTILINE)
 
 
 def document() -> Document:
-    """One document of all HTTP functions."""
+    """Describes the routes of all HTTP functions in one document."""
     paths: Document = {}
     schemas: Document = {
         "GatewayRefusal": {
             "type": "object",
-            "description": "What the gateway answers by itself",
+            "description": "A refusal by the gateway itself, before a function is called",
             "properties": {"message": {"type": "string"}},
             "required": ["message"],
             "example": {"message": "Unauthorized"},
@@ -51,6 +53,8 @@ def document() -> Document:
             _complete(path, operations[method])
             _name_tenant(schemas, operations[method])
     _complete_examples(schemas)
+    for schema in schemas.values():
+        _describe_members(schema)
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
     return {
@@ -86,6 +90,17 @@ def _complete_examples(schemas: Document) -> None:
             schema.update(extra)
 
 
+def _describe_members(schema: Document) -> None:
+    """Moves the ``Attributes:`` of a model's docstring to the descriptions of the schema's members."""
+    meaning, _, attributes = schema.get("description", "").replace("``", "`").partition("\n\nAttributes:\n")
+    if meaning:
+        schema["description"] = re.sub(r"(?<!\n)\n(?!\n)", " ", meaning)
+    for names, text in _ATTRIBUTE.findall(attributes):
+        for name in names.split(", "):
+            if member := schema["properties"].get(name):
+                member.setdefault("description", " ".join(text.split()))
+
+
 def _subclasses(kind: type[Model]) -> Iterator[type[Model]]:
     for child in kind.__subclasses__():
         yield child
@@ -99,7 +114,7 @@ def _merge(schemas: Document, more: Document) -> None:
 
 
 def _complete(path: str, operation: Document) -> None:
-    """What FastAPI does not know: the gateway's refusals, the token, and that it never answers 422."""
+    """Adds the gateway's refusals and the token to an operation, and removes 422, which no function answers."""
     responses = operation["responses"]
     responses.pop("422", None)
     operation["security"] = [] if path in _OPEN else [{"token": []}]
@@ -115,14 +130,21 @@ def _complete(path: str, operation: Document) -> None:
 
 
 def _name_tenant(schemas: Document, operation: Document) -> None:
-    """The one member that every body may have: it is compared and removed before the body's model sees it."""
+    """Adds the member ``tenant``, which every body may have.
+
+    The models do not have it: `core.http.route` compares it with the token and removes it before a model reads the
+    body.
+    """
     for content in operation.get("requestBody", {}).get("content", {}).values():
         body = schemas[content["schema"]["$ref"].rpartition("/")[2]]
-        body["properties"]["tenant"] = {"type": "string", "description": "Must agree with the token"}
+        body["properties"]["tenant"] = {
+            "type": "string",
+            "description": "The tenant of the token; any other is refused",
+        }
 
 
 def text() -> str:
-    """The document as it is committed."""
+    """Writes the document as it is committed."""
     return json.dumps(document(), indent=2, ensure_ascii=False) + "\n"
 
 

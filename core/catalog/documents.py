@@ -12,7 +12,7 @@ from core.metadata.documents import Documents
 from core.metadata.paging import Listings
 from core.metadata.rows import Head, Info, Source, document
 from core.model.collection import CollectionState
-from core.model.document import Document, DocumentState, check_source_key
+from core.model.document import Document, DocumentState, validate_source_key
 from core.model.errors import DocumentNotFound, InvalidArgument
 from core.model.ids import CollectionId, DocumentId
 from core.model.ingest import Deletion
@@ -150,7 +150,7 @@ class DocumentService:
 
     def _source(self, tenant: Tenant, collection_id: CollectionId, key: str) -> Source:
         """Reads the source of a source key, or of a source ID, which may stand wherever a source key does."""
-        check_source_key(key)
+        validate_source_key(key)
         if _SOURCE_ID.fullmatch(key):
             source = self._documents.source(tenant, collection_id, key)
             if source is not None:
@@ -197,7 +197,7 @@ class DocumentService:
             Unavailable: data could not be deleted. It is no longer served, and the sweep removes it.
         """
         require_vector_store(self._vectors)
-        check_source_key(source_key)
+        validate_source_key(source_key)
         self._collections.active(tenant, collection_id)
         source = self._source(tenant, collection_id, source_key)
         version = CallerVersion.of(source_version, version_sequence)

@@ -1,4 +1,4 @@
-"""What an endpoint's description says of the errors it can answer."""
+"""The errors and unfinished answers in an endpoint's description (``responses=``)."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -14,20 +14,30 @@ _ALWAYS = (InvalidArgument, TenantRequired, NotConfigured, Unavailable)
 
 
 def problems(*errors: type[WeftError], always: Iterable[type[WeftError]] = _ALWAYS) -> Answers:
-    """The errors named, and those that every call can meet, by status."""
+    """Describes the errors that an endpoint can answer, by status.
+
+    Args:
+        errors: the errors of this endpoint.
+        always: the errors that every call can meet.
+    """
     answers: Answers = {}
     for error in (*errors, *always):
         answer = answers.setdefault(error.status, _answer())
         answer["content"][MEDIA_TYPE]["examples"][error.code] = _example(error)
     for answer in answers.values():
         answer["description"] = ", ".join(answer["content"][MEDIA_TYPE]["examples"])
-    answers[500] = _answer(f"{INTERNAL_ERROR}: `request_id` names the request in the operator's log")
+    answers[500] = _answer(f"{INTERNAL_ERROR}: `request_id` names the request in the log of the service")
     return answers
 
 
 def unfinished(model: type[Model]) -> Answers:
-    """The answer of a call whose time was over before its work."""
-    return {202: {"model": model, "description": "Begun; the sweep finishes it. The counts are what is gone."}}
+    """Describes the answer 202 of a deletion whose time ran out before everything was removed."""
+    return {
+        202: {
+            "model": model,
+            "description": "The time ran out. The counts say what is removed so far; the sweep removes the rest.",
+        }
+    }
 
 
 def _answer(description: str = "") -> dict[str, Any]:

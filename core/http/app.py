@@ -24,11 +24,12 @@ LambdaHandler = Callable[[dict[str, Any], LambdaContext], dict[str, Any]]
 
 
 def create_app(title: str, engine: Callable[[], Engine] = engine_from_environment) -> FastAPI:
-    """An application without routes yet.
+    """Creates the application of a function, without routes yet.
 
     Args:
-        title: names the function.
-        engine: gives the engine when the first request needs it; kept in ``app.state.engine``.
+        title: the name of the function.
+        engine: returns the engine; called for every request, first when the first request needs it. It is kept in
+            ``app.state.engine``, where tests replace it.
     """
     app = FastAPI(
         title=title,
@@ -48,10 +49,10 @@ def create_app(title: str, engine: Callable[[], Engine] = engine_from_environmen
 
 
 def lambda_handler(app: FastAPI) -> LambdaHandler:
-    """The function's handler: an API Gateway event (payload 2.0) in, its answer out.
+    """Makes a Lambda handler, which turns an event of API Gateway (payload format 2.0) into an answer.
 
-    Every call has an event loop of its own, so that any thread can make it, and an endpoint that is a coroutine may
-    block it: that saves the thread which FastAPI would call a function in.
+    Every call has an event loop of its own, so that any thread can call the handler. An endpoint that is a coroutine
+    may therefore block its loop, and saves the thread in which FastAPI would run a plain function.
     """
     configure_logging()
 

@@ -1,4 +1,4 @@
-"""What endpoints ask for."""
+"""The arguments that endpoints take from FastAPI: the engine, the tenant and the deadline of a call."""
 
 from typing import Annotated
 
@@ -8,24 +8,24 @@ from core.engine import Engine
 from core.http.request import tenant_of
 from core.model.tenant import Tenant
 
-# What is left of a function's time for its answer.
+# A call stops working so long before its function's time-out, so that the answer still gets out.
 _MARGIN_S = 1.0
 
 
 async def current_engine(request: Request) -> Engine:
-    """The engine of this process."""
+    """Returns the engine of this process."""
     engine: Engine = request.app.state.engine()
     return engine
 
 
 async def current_tenant(request: Request) -> Tenant:
-    """The tenant of the verified token."""
+    """Returns the tenant of the verified token (`core.http.request.tenant_of`)."""
     engine = await current_engine(request)
     return tenant_of(request, engine.settings.tenant_claim)
 
 
 async def current_deadline(request: Request) -> float:
-    """When this call stops working, in seconds of the engine's monotonic clock."""
+    """Returns the time at which this call must stop working, in seconds of the engine's monotonic clock."""
     engine = await current_engine(request)
     seconds = float(engine.settings.call_seconds)
     context = request.scope.get("aws.context")

@@ -1,12 +1,16 @@
-"""Answers stop at a size: lists end their page early, rankings lose hits from the end and say so."""
+"""Cuts answers to the largest size: a listing ends its page early, and a ranking loses hits from its end and says so.
+
+A Lambda function can answer with at most 6 MB, and the setting ``answer_bytes`` stays below that.
+"""
 
 import json
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from core.model.base import Model
+from core.model.comparison import CompareResult
 from core.model.errors import PayloadTooLarge
-from core.model.hit import CompareResult, Hit, Reason, ReasonCode, RetrieveResult
+from core.model.hit import Hit, Reason, ReasonCode, RetrieveResult
 from core.model.page import Page, PageRequest
 
 T = TypeVar("T")
@@ -15,15 +19,18 @@ AnyModel = TypeVar("AnyModel", bound=Model)
 
 
 def answer_size(model: Model) -> int:
-    """Bytes that an answer takes inside a function's own answer, which is JSON again: quotes and line ends
-    are escaped twice there, and some runtimes escape every character beyond ASCII."""
+    """Counts the bytes that an answer takes inside the function's own answer.
+
+    That answer is JSON again. Quotes and line ends are escaped twice there, and some runtimes escape every character
+    beyond ASCII, so the upper bound is counted.
+    """
     return len(json.dumps(model.model_dump_json()))
 
 
 def fit_page(limit: int, request: PageRequest, fetch: Callable[[PageRequest], Page[T]]) -> Page[T]:
-    """A page that fits into ``limit`` bytes: asked for again with half as many items until it does.
+    """Fetches a page that fits into ``limit`` bytes. While a page does not fit, half as many items are fetched.
 
-    One item alone always fits: every text of the interface has a limit of its own.
+    A page of one item always fits, because every text of the interface has a limit of its own.
     """
     page = fetch(request)
     while len(page.items) > 1 and answer_size(page) > limit:
@@ -33,7 +40,9 @@ def fit_page(limit: int, request: PageRequest, fetch: Callable[[PageRequest], Pa
 
 
 def fit_retrieval(limit: int, result: RetrieveResult) -> RetrieveResult:
-    """The hits that fit into ``limit`` bytes, best first. A context stays whole: its citations say where it is from.
+    """Cuts a retrieve's answer to the best hits that fit into ``limit`` bytes.
+
+    A context is never cut: its citations say where its text is from, also without the hits.
 
     Raises:
         PayloadTooLarge: the context alone does not fit.
@@ -43,39 +52,40 @@ def fit_retrieval(limit: int, result: RetrieveResult) -> RetrieveResult:
     empty = result.model_copy(update={"hits": [], "reason": _cut_reason(len(result.hits))})
     if result.context is not None:
         refuse_too_large(limit, empty)
-    hits, _ = _take(result.hits, limit - answer_size(empty))
+    hits, _ = _first_that_fit(result.hits, limit - answer_size(empty))
     return empty.model_copy(update={"hits": hits})
 
 
 def fit_comparison(limit: int, result: CompareResult) -> CompareResult:
-    """The hits that fit into ``limit`` bytes, then what was left out, as far as it fits too."""
+    """Cuts a comparison to the best hits that fit into ``limit`` bytes, followed by the left-out hits that fit."""
     if answer_size(result) <= limit:
         return result
     empty = result.model_copy(update={"hits": [], "left_out": [], "reason": _cut_reason(len(result.hits))})
-    hits, room = _take(result.hits, limit - answer_size(empty))
-    left_out, _ = _take(result.left_out, room) if len(hits) == len(result.hits) else ([], 0)
+    hits, room = _first_that_fit(result.hits, limit - answer_size(empty))
+    left_out, _ = _first_that_fit(result.left_out, room) if len(hits) == len(result.hits) else ([], 0)
     return empty.model_copy(update={"hits": hits, "left_out": left_out})
 
 
 def refuse_too_large(limit: int, answer: AnyModel) -> AnyModel:
-    """An answer that cannot be cut.
+    """Returns an answer that cannot be cut, if the answer fits.
 
     Raises:
-        PayloadTooLarge: it does not fit into ``limit`` bytes.
+        PayloadTooLarge: the answer does not fit into ``limit`` bytes.
     """
     if answer_size(answer) > limit:
         raise PayloadTooLarge(f"The answer would be larger than {limit} bytes; ask for less", limit=limit)
     return answer
 
 
-def _take(hits: Sequence[AnyHit], room: int) -> tuple[list[AnyHit], int]:
-    taken: list[AnyHit] = []
+def _first_that_fit(hits: Sequence[AnyHit], room: int) -> tuple[list[AnyHit], int]:
+    """Returns the first hits that fit into ``room`` bytes, and the bytes that are left (below 0: a hit did not fit)."""
+    fitting: list[AnyHit] = []
     for hit in hits:
         room -= answer_size(hit)
         if room < 0:
             break
-        taken.append(hit)
-    return taken, room
+        fitting.append(hit)
+    return fitting, room
 
 
 def _cut_reason(found: int) -> Reason:

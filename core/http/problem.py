@@ -1,4 +1,4 @@
-"""Errors as ``application/problem+json`` (RFC 9457)."""
+"""Turns every error into ``application/problem+json`` (RFC 9457)."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -17,21 +17,21 @@ from core.powertools import describe, logger
 
 MEDIA_TYPE = "application/problem+json"
 INTERNAL_ERROR = "internal_error"
-_LONGEST_FIELD = 128
-_MOST_PROBLEMS = 5
-_MEMBER = re.compile(r"<\w+\.\w+: ('\w+')>")
-"""How an enumeration's member looks in pydantic's messages; callers know its value alone."""
+_MAX_FIELD_CHARACTERS = 128
+_MAX_PROBLEMS = 5
+_ENUM_MEMBER = re.compile(r"<\w+\.\w+: ('\w+')>")
+"""A member of an enumeration as pydantic's messages write it. Callers know only the value in quotes."""
 
 
 def codes() -> list[str]:
-    """Every code that an answer can have."""
-    return sorted({error.code for error in _kinds(WeftError) if hasattr(error, "code")} | {INTERNAL_ERROR})
+    """Lists every code that an answer can have."""
+    return sorted({error.code for error in _subclasses(WeftError) if hasattr(error, "code")} | {INTERNAL_ERROR})
 
 
-def _kinds(kind: type[WeftError]) -> Iterator[type[WeftError]]:
+def _subclasses(kind: type[WeftError]) -> Iterator[type[WeftError]]:
     for child in kind.__subclasses__():
         yield child
-        yield from _kinds(child)
+        yield from _subclasses(child)
 
 
 def _optional(description: str) -> Any:
@@ -49,26 +49,26 @@ EXAMPLE_PROBLEM: dict[str, Any] = {
 
 
 class Problem(BaseModel):
-    """What went wrong and what to do about it. Members that a code does not need are absent."""
+    """An error: what went wrong, and what to do about it. Members that an error does not need are absent."""
 
     model_config = ConfigDict(extra="allow", json_schema_extra={"example": EXAMPLE_PROBLEM})
 
-    type: str = Field(description="`urn:weft:error:` and the code")
-    title: str
-    status: int
-    detail: str
-    code: str = Field(json_schema_extra={"enum": list[Any](codes())})
-    field: str | None = _optional("The part of the call that is wrong")
-    limit: int | None = _optional("The limit that was passed")
-    document_id: str | None = _optional("The document that holds this content already")
+    type: str = Field(description="`urn:weft:error:` followed by the code")
+    title: str = Field(description="The code in words")
+    status: int = Field(description="The HTTP status")
+    detail: str = Field(description="What is wrong, in a sentence")
+    code: str = Field(description="The stable name of the error", json_schema_extra={"enum": list[Any](codes())})
+    field: str | None = _optional("The member or parameter of the call that is wrong")
+    limit: int | None = _optional("The limit that was exceeded")
+    document_id: str | None = _optional("The document that holds the content already, or that failed")
     chunk_id: str | None = _optional("The chunk that is gone")
-    retry_after_s: int | None = _optional("Try again after so many seconds")
-    uploads: str | None = _optional("Where larger content can go")
-    request_id: str | None = _optional("Names the request in the operator's log")
+    retry_after_s: int | None = _optional("Call again after this number of seconds")
+    uploads: str | None = _optional("The path that creates an upload, for larger content")
+    request_id: str | None = _optional("The ID of the request in the log of the service")
 
 
 def problem_of(error: WeftError) -> Problem:
-    """The problem that an error is to a caller."""
+    """Describes an error as a problem."""
     return Problem(
         type=f"urn:weft:error:{error.code}",
         title=error.title,
@@ -80,7 +80,7 @@ def problem_of(error: WeftError) -> Problem:
 
 
 def problem_response(problem: Problem, headers: dict[str, str] | None = None) -> Response:
-    """An answer that is a problem."""
+    """Answers with a problem, and with the header ``Retry-After`` where the problem says when to call again."""
     headers = dict(headers or {})
     if problem.retry_after_s is not None:
         headers["retry-after"] = str(problem.retry_after_s)
@@ -93,37 +93,37 @@ def problem_response(problem: Problem, headers: dict[str, str] | None = None) ->
 
 
 def invalid_input(errors: Sequence[Any], *, skip: int = 0) -> InvalidArgument:
-    """What a model refused, without a word of what was sent.
+    """Describes what a model refused, without repeating anything that was sent.
 
     Args:
-        errors: as pydantic lists them.
-        skip: how many leading parts of each place are not the caller's ("body", "query").
+        errors: the errors as pydantic lists them.
+        skip: how many leading parts of each place are not the caller's words ("body", "query").
     """
-    places = [(_place(item["loc"][skip:]), _MEMBER.sub(r"\1", item["msg"])) for item in errors[:_MOST_PROBLEMS]]
+    places = [(_place(item["loc"][skip:]), _ENUM_MEMBER.sub(r"\1", item["msg"])) for item in errors[:_MAX_PROBLEMS]]
     detail = "; ".join(f"{place}: {message}" if place else message for place, message in places)
     return InvalidArgument(detail, field=places[0][0] or "body")
 
 
 def _place(parts: Sequence[str | int]) -> str:
-    return ".".join(str(part) for part in parts)[:_LONGEST_FIELD].encode(errors="replace").decode()
+    return ".".join(str(part) for part in parts)[:_MAX_FIELD_CHARACTERS].encode(errors="replace").decode()
 
 
 async def refuse_weft_error(_: Request, error: Exception) -> Response:
-    """An error of the engine's own."""
+    """Answers an error that the engine raised."""
     if not isinstance(error, WeftError):
         raise error
     return problem_response(problem_of(error))
 
 
 async def refuse_input(_: Request, error: Exception) -> Response:
-    """What FastAPI would answer with 422."""
+    """Answers input that a model refused. FastAPI alone would answer 422."""
     if not isinstance(error, RequestValidationError):
         raise error
     return problem_response(problem_of(invalid_input(error.errors(), skip=1)))
 
 
 async def refuse_route(request: Request, error: Exception) -> Response:
-    """Unknown routes and methods."""
+    """Answers an unknown route or an unknown method of a route."""
     if not isinstance(error, HTTPException):
         raise error
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
@@ -140,7 +140,7 @@ def _methods(request: Request) -> set[str]:
 
 
 def unexpected(request: Request, error: Exception) -> Response:
-    """Anything else: whole in the log, and to the caller only the request's ID."""
+    """Answers an unexpected error with the request's ID alone. The log has the whole error."""
     name = request_id(request)
     logger.error("Unexpected error", extra={"request_id": name, "error": describe(error)})
     return problem_response(

@@ -1,4 +1,4 @@
-"""The route class of every function: what no endpoint can forget."""
+"""The route class of every function. It does before and after each endpoint what no endpoint can forget."""
 
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -11,14 +11,14 @@ from starlette.exceptions import HTTPException
 
 from core.http.dependencies import current_tenant
 from core.http.problem import unexpected
-from core.http.request import agree_on_tenant, check_no_body, check_query, read_body
+from core.http.request import agree_on_tenant, read_body, validate_no_body, validate_query
 from core.model.errors import WeftError
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 class _JsonRequest(Request):
-    """A request whose body has been read and checked."""
+    """A request whose body has been read and validated already."""
 
     document: Any = None
 
@@ -27,7 +27,10 @@ class _JsonRequest(Request):
 
 
 class StrictRoute(APIRoute):
-    """Unknown query parameters, unread bodies, a body of another tenant: refused. Unexpected errors: 500."""
+    """A route that refuses input which it does not read, and answers unexpected errors with 500.
+
+    It refuses unknown query parameters, a body where none is read, and a body that names another tenant.
+    """
 
     def get_route_handler(self) -> Handler:
         handle = super().get_route_handler()
@@ -35,8 +38,8 @@ class StrictRoute(APIRoute):
 
         async def strict(request: Request) -> Response:
             try:
-                check_query(request, known)
-                return await handle(await self._checked(request))
+                validate_query(request, known)
+                return await handle(await self._with_validated_body(request))
             except (WeftError, RequestValidationError, HTTPException):
                 raise
             except Exception as error:  # noqa: BLE001  the last resort: logged whole, answered 500
@@ -44,15 +47,15 @@ class StrictRoute(APIRoute):
 
         return strict
 
-    async def _checked(self, request: Request) -> Request:
-        checked = _JsonRequest(request.scope, request.receive)
-        body = await checked.body()
+    async def _with_validated_body(self, request: Request) -> Request:
+        validated = _JsonRequest(request.scope, request.receive)
+        body = await validated.body()
         if self.body_field is None:
-            check_no_body(body)
+            validate_no_body(body)
         else:
             tenant = await current_tenant(request)
-            checked.document = agree_on_tenant(read_body(body, request.headers), tenant)
-        return checked
+            validated.document = agree_on_tenant(read_body(body, request.headers), tenant)
+        return validated
 
     def _query_names(self) -> set[str]:
         names: set[str] = set()

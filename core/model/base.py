@@ -1,4 +1,4 @@
-"""What every model shares."""
+"""The base class of every model, and the forms of time and example that all models share."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -7,12 +7,12 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, PlainSerializer
 
 
 def rfc3339(moment: datetime) -> str:
-    """``2026-11-30T09:15:00.123Z``: UTC, milliseconds."""
+    """Writes a time as RFC 3339 in UTC with milliseconds: ``2026-11-30T09:15:00.123Z``."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 EXAMPLE_TIME = "2026-11-30T09:15:00.123Z"
-"""The time of every example."""
+"""The time in every example."""
 
 Timestamp = Annotated[AwareDatetime, PlainSerializer(rfc3339, when_used="json")]
 
@@ -23,6 +23,6 @@ def with_example(example: dict[str, Any]) -> ConfigDict:
 
 
 class Model(BaseModel):
-    """Frozen, and closed: an unknown field is an error, so that a misspelt one is never ignored."""
+    """The base of every model: frozen, and closed, so that a misspelt field is an error and never ignored."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")

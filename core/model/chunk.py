@@ -1,4 +1,4 @@
-"""A chunk: a piece of a document's text, with exact character offsets and lineage."""
+"""Chunks: pieces of a document's text with exact character offsets, their lineage, and the attributes to filter by."""
 
 import re
 from collections.abc import Mapping
@@ -28,31 +28,34 @@ from core.model.ids import (
 )
 
 MAX_CHUNK_BYTES = 32 * 1024
-MIN_INTEGER, MAX_INTEGER = -(2**63), 2**63 - 1
+"""The longest text of a chunk in bytes of UTF-8, however few tokens the text has."""
 
+# -- attributes --------------------------------------------------------------------------------------------------------
+
+MIN_INTEGER, MAX_INTEGER = -(2**63), 2**63 - 1
 MAX_NAME_BYTES = 128
 MAX_TEXT_BYTES = 1024
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
+_CONTROL_CHARACTER = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 
-def check_attribute_name(name: str) -> str:
-    """The name of an attribute: 1 to 128 bytes of UTF-8, without control characters.
+def validate_attribute_name(name: str) -> str:
+    """Returns an attribute's name if it is 1 to 128 bytes of UTF-8 without control characters.
 
     Raises:
-        ValueError: it is none; says why.
+        ValueError: the name has another form; the message says which rule it breaks.
     """
     if not 1 <= _utf8_length(name) <= MAX_NAME_BYTES:
         raise ValueError(f"an attribute's name is 1 to {MAX_NAME_BYTES} bytes of UTF-8")
-    if _CONTROL.search(name):
+    if _CONTROL_CHARACTER.search(name):
         raise ValueError("an attribute's name has no control characters")
     return name
 
 
-def check_attribute_text(text: str) -> str:
-    """A text in an attribute: at most 1,024 bytes of UTF-8.
+def validate_attribute_text(text: str) -> str:
+    """Returns a text of an attribute if it is at most 1,024 bytes of UTF-8.
 
     Raises:
-        ValueError: it is longer, or holds half of a surrogate pair.
+        ValueError: the text is longer, or holds half of a surrogate pair.
     """
     if _utf8_length(text) > MAX_TEXT_BYTES:
         raise ValueError(f"a text in an attribute is at most {MAX_TEXT_BYTES} bytes of UTF-8")
@@ -63,14 +66,19 @@ def _utf8_length(text: str) -> int:
     try:
         return len(text.encode())
     except UnicodeEncodeError as error:
-        raise ValueError("half of a surrogate pair is no text") from error
+        raise ValueError("half of a surrogate pair is not a character") from error
 
 
-AttributeText = Annotated[StrictStr, StringConstraints(max_length=MAX_TEXT_BYTES), AfterValidator(check_attribute_text)]
+AttributeText = Annotated[
+    StrictStr, StringConstraints(max_length=MAX_TEXT_BYTES), AfterValidator(validate_attribute_text)
+]
 
 
-def _plain(value: Any) -> Any:
-    """A date is kept as JSON has it: RFC 3339 with its zone. An integer too long is refused, before it is rounded."""
+def _attribute_value(value: Any) -> Any:
+    """Turns a date into RFC 3339 text with its zone, as JSON has it.
+
+    An integer of more than 64 bits is refused here, before pydantic could round it to a float.
+    """
     if isinstance(value, datetime):
         if value.tzinfo is None:
             raise ValueError("a date needs a time zone")
@@ -86,23 +94,26 @@ AttributeValue = Annotated[
     | Annotated[StrictFloat, Field(allow_inf_nan=False)]
     | AttributeText
     | Annotated[list[AttributeText], Field(max_length=64)],
-    BeforeValidator(_plain),
+    BeforeValidator(_attribute_value),
 ]
 AttributeName = Annotated[
-    str, StringConstraints(min_length=1, max_length=MAX_NAME_BYTES), AfterValidator(check_attribute_name)
+    str, StringConstraints(min_length=1, max_length=MAX_NAME_BYTES), AfterValidator(validate_attribute_name)
 ]
 Attributes = Annotated[dict[AttributeName, AttributeValue], Field(max_length=64)]
 
 
+# -- lineage -----------------------------------------------------------------------------------------------------------
+
+
 class Lineage(Model):
-    """Which parent a chunk came from, which split made it and which chunkers ran over it since.
+    """A lineage says from which parent a chunk was split, by which splitter, and which chunkers ran on the chunk since.
 
     Attributes:
-        parent_id: the document, or the chunk that was split again.
-        chunk_index: place within the parent's split, from 0.
-        total_chunks: how many chunks the parent's split made: "chunk 3 of 12".
-        splitter: the splitter's stable name.
-        chunker_chain: names of the chunkers that ran after the split, in order.
+        parent_id: The ID of the document that was split, or of the chunk that was split again.
+        chunk_index: The chunk's place among the chunks of the same split, from 0.
+        total_chunks: How many chunks that split made, so that "chunk 3 of 12" can be shown.
+        splitter: The stable name of the splitter.
+        chunker_chain: The names of the chunkers that ran after the split, in order.
     """
 
     parent_id: DocumentId | ChunkId
@@ -113,7 +124,7 @@ class Lineage(Model):
 
     @classmethod
     def from_split(cls, parent_id: DocumentId | ChunkId, chunk_index: int, total_chunks: int, splitter: str) -> Self:
-        """What a splitter stamps onto each child; the chain starts empty."""
+        """Makes the lineage that a splitter gives to each chunk of a split. Its chunker chain is empty."""
         return cls(
             parent_id=parent_id,
             chunk_index=chunk_index,
@@ -122,13 +133,16 @@ class Lineage(Model):
         )
 
     def push_chunker(self, chunker: str) -> Self:
-        """The lineage with one more chunker at the end of its chain."""
+        """Returns this lineage with a chunker's name added to the end of the chain."""
         return self.model_copy(update={"chunker_chain": (*self.chunker_chain, chunker)})
+
+
+# -- chunks ------------------------------------------------------------------------------------------------------------
 
 
 @runtime_checkable
 class ChunkLike(Protocol):
-    """What another library's chunk needs to have."""
+    """The members that another library's chunk must have so that `Chunk.from_any` can read it."""
 
     text: str
     start_index: int
@@ -137,7 +151,7 @@ class ChunkLike(Protocol):
 
 @runtime_checkable
 class IntoChunk(Protocol):
-    """What can make a Chunk of itself."""
+    """An object of another library that can turn itself into a Chunk."""
 
     def to_chunk(self) -> "Chunk": ...
 
@@ -166,22 +180,23 @@ EXAMPLE_CHUNK: dict[str, Any] = {
 
 
 class Chunk(Model):
-    """A segment of text of a document.
+    """A chunk is a piece of a document's text, with the exact place of the piece in the document.
 
     Attributes:
-        text: the text; ``loaded_text[start_index:end_index]`` for every chunk that a splitter made.
-        start_index, end_index: Unicode code points of the loaded text.
-        char_count: code points in this chunk.
-        context: the heading trail at this place, outermost first, joined by " > ".
-        page: number, from 1, of the page on which the chunk starts, where the loader knows of pages.
-        origin: where the parent document came from.
-        attributes: values to filter by; the document's, overridden by the chunk's own. {} when there are none.
-        id, document_id, collection_id: absent until the chunk belongs to a stored document.
-        index: number among the document's leaves, from 0.
-        token_count: by the collection's counter.
-        lineage: absent until a split made it.
-        gap: what stands between the chunk before and this one, when the split left something out there (white space
-            of at most 1,024 characters). With it, neighbours join to exactly the document's text. Kept out of answers.
+        text: The text of the chunk. For every chunk that a splitter made it is ``loaded_text[start_index:end_index]``.
+        start_index: Where the chunk starts in the document's loaded text, in Unicode code points.
+        end_index: Where the chunk ends in the document's loaded text, in Unicode code points.
+        char_count: The number of code points in the chunk.
+        context: The headings above the chunk, outermost first, joined by " > ".
+        page: The number of the page on which the chunk starts, from 1, where the loader knows of pages.
+        origin: Where the document came from.
+        attributes: Values to filter by: the document's, overridden by the chunk's own. {} when there are none.
+        id, document_id, collection_id: Null until the chunk belongs to a stored document.
+        index: The chunk's number among the document's chunks, from 0.
+        token_count: The number of tokens, by the collection's token counter.
+        lineage: Which split made the chunk; null until a split did.
+        gap: The white space between the previous chunk and this chunk that the split left out, at most 1,024
+            characters. With it, neighbouring chunks join to exactly the document's text. It is not part of answers.
     """
 
     model_config = with_example(EXAMPLE_CHUNK)
@@ -204,22 +219,22 @@ class Chunk(Model):
 
     @classmethod
     def from_any(cls, chunk: Any) -> "Chunk":
-        """A Chunk of another library's chunk, for example chonkie's.
+        """Makes a Chunk of another library's chunk, for example chonkie's.
 
-        An object with a callable ``to_chunk`` answers for itself. Otherwise ``text``, ``start_index`` and
-        ``end_index`` are needed; ``char_count``, ``context``, ``origin`` and ``attributes`` are read when present.
+        An object with a callable ``to_chunk`` converts itself. Any other object needs ``text``, ``start_index`` and
+        ``end_index``; its ``char_count``, ``context``, ``origin`` and ``attributes`` are read when it has them.
 
         Raises:
-            TypeError: neither form, a field of another type, or ``to_chunk`` returned something else.
+            TypeError: the object has neither form, a field has another type, or ``to_chunk`` returned no Chunk.
         """
         if isinstance(chunk, Chunk):
             return chunk
         kind = type(chunk).__name__
         if callable(getattr(chunk, "to_chunk", None)):
-            made = chunk.to_chunk()
-            if not isinstance(made, Chunk):
-                raise TypeError(f"{kind}.to_chunk() returned {type(made).__name__}, not Chunk")
-            return made
+            converted = chunk.to_chunk()
+            if not isinstance(converted, Chunk):
+                raise TypeError(f"{kind}.to_chunk() returned {type(converted).__name__}, not Chunk")
+            return converted
         if not isinstance(chunk, ChunkLike):
             raise TypeError(f"{kind} has no text, start_index and end_index, and no to_chunk()")
         count = getattr(chunk, "char_count", None)

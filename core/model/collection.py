@@ -1,4 +1,4 @@
-"""A collection: a named set of documents with one embedding model, one chunk strategy, size and overlap."""
+"""Collections: named sets of documents with one embedding model, one chunk strategy, one chunk size and overlap."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -11,7 +11,7 @@ from core.model.query import Strategy
 from core.model.tenant import Tenant
 from core.model.vector import VectorSpace
 
-# The longest whose UTF-8 is sure to fit into a table key.
+# 250 characters are at most 1,000 bytes of UTF-8, which fit into a key of the table.
 CollectionName = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=250)]
 Description = Annotated[str, StringConstraints(max_length=4096)]
 Metadata = Annotated[
@@ -24,19 +24,22 @@ Metadata = Annotated[
 MAX_METADATA_BYTES = 64 * 1024
 
 
-def _check_size(metadata: dict[str, str]) -> dict[str, str]:
-    """A table's row has a limit, and every listing reads it."""
+def _validate_size(metadata: dict[str, str]) -> dict[str, str]:
+    """Refuses metadata that is too large: a row of the table has a limit, and every listing reads whole rows."""
     if sum(len(name.encode()) + len(text.encode()) for name, text in metadata.items()) > MAX_METADATA_BYTES:
         raise ValueError(f"metadata is at most {MAX_METADATA_BYTES} bytes of UTF-8 altogether")
     return metadata
 
 
-CollectionMetadata = Annotated[Metadata, AfterValidator(_check_size)]
+CollectionMetadata = Annotated[Metadata, AfterValidator(_validate_size)]
 
 
 class CollectionState(StrEnum):
-    """``deleting``: closed to ingest and retrieve, and reads as not found. ``emptied``: all that was known is
-    removed, and one more look, a writer's life later, is due."""
+    """The state of a collection.
+
+    ``active``: open to ingest and retrieve. ``deleting``: closed to both, and not found by callers. ``emptied``: all
+    documents are removed; after the longest life of a writer the sweep looks once more for data of late writers.
+    """
 
     ACTIVE = "active"
     DELETING = "deleting"
@@ -44,7 +47,15 @@ class CollectionState(StrEnum):
 
 
 class NewCollection(Model):
-    """What a caller says of a new collection. What is left out is the engine's default."""
+    """The settings of a new collection. A field that is absent takes the engine's default.
+
+    Attributes:
+        name: The name, unique in the tenant. White space at its ends is removed.
+        description: A text for people; the engine does not use it.
+        embedding_model: The name of the embedding model; absent: the engine's first.
+        chunk_strategy: The name of the splitter.
+        metadata: Texts by name, at most 64 of them and 64 KiB altogether.
+    """
 
     model_config = with_example(
         {
@@ -59,14 +70,21 @@ class NewCollection(Model):
     description: Description = ""
     embedding_model: str | None = None
     chunk_strategy: str = "recursive"
-    chunk_size: StrictInt | None = Field(default=None, ge=1, description="Tokens")
-    chunk_overlap: StrictInt | None = Field(default=None, ge=0, description="Tokens; 0 is a real value")
-    retrieval_strategy: Strategy = Field(default=Strategy.SIMILARITY, description="Of questions that name none")
+    chunk_size: StrictInt | None = Field(default=None, ge=1, description="The longest chunk, in tokens")
+    chunk_overlap: StrictInt | None = Field(
+        default=None, ge=0, description="How many tokens two neighbouring chunks share; 0 means none"
+    )
+    retrieval_strategy: Strategy = Field(
+        default=Strategy.SIMILARITY, description="The strategy of questions that name none"
+    )
     metadata: CollectionMetadata = {}
 
 
 class CollectionUpdate(Model):
-    """What is safe to change after ingestion. A field not given is left alone; metadata is replaced whole."""
+    """The changes to a collection. A field that is absent stays as it is; metadata is replaced whole.
+
+    The embedding model, the chunk strategy, size and overlap cannot change, because stored chunks were made with them.
+    """
 
     model_config = with_example({"description": "What new weavers read"})
 
@@ -77,7 +95,16 @@ class CollectionUpdate(Model):
 
 
 class Collection(Model):
-    """A collection as it is recorded. ``embedding_model`` and ``chunk_strategy`` select the parts that work on it."""
+    """A collection as it is stored.
+
+    Attributes:
+        embedding_model: The name of the embedding model of every document of the collection.
+        embedding_dims: The number of dimensions of the model's vectors.
+        chunk_strategy: The name of the splitter of every document of the collection.
+        chunk_size: The longest chunk, in tokens.
+        chunk_overlap: How many tokens two neighbouring chunks share.
+        retrieval_strategy: The strategy of questions that name none.
+    """
 
     model_config = with_example(
         {
@@ -110,8 +137,8 @@ class Collection(Model):
     chunk_overlap: int
     retrieval_strategy: Strategy
     metadata: Metadata
-    document_count: int = Field(default=0, ge=0, description="Ready documents")
-    chunk_count: int = Field(default=0, ge=0, description="Chunks of ready documents")
+    document_count: int = Field(default=0, ge=0, description="The number of ready documents")
+    chunk_count: int = Field(default=0, ge=0, description="The number of chunks of ready documents")
     state: CollectionState = Field(default=CollectionState.ACTIVE, exclude=True)
     created_at: Timestamp
     updated_at: Timestamp
@@ -122,7 +149,7 @@ class Collection(Model):
 
 
 class CollectionStats(Model):
-    """Exact counts of what is served: ready documents and their chunks."""
+    """Exact counts of a collection's ready documents and of their chunks."""
 
     model_config = with_example(
         {

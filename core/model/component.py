@@ -1,4 +1,4 @@
-"""What the engine says about itself."""
+"""What the engine says of itself: its components, its extensions and its health."""
 
 from enum import StrEnum
 from typing import Any
@@ -8,16 +8,27 @@ from core.model.query import ScoreKind, Strategy
 
 
 class TenantFilter(StrEnum):
-    """``verified`` only when the exact tenant filter is known to work."""
+    """Whether the vector store is proven to filter by the exact tenant.
+
+    ``verified``: the store has read its own index mapping and found that tenants are compared exactly.
+    """
 
     VERIFIED = "verified"
     UNVERIFIED = "unverified"
 
 
 class Component(Model):
-    """One stage of the pipeline. ``configured`` is false for a stage that is not there. ``max_tokens`` is the
-    longest text that an embedder takes, and how much of a query and a text together a reranker reads; 0 where its model
-    does not say."""
+    """One stage of the pipeline.
+
+    Attributes:
+        name: The name of the model, store or registry.
+        type: The kind of implementation, such as ``bedrock`` or ``onnx``.
+        configured: False for a stage that the engine does not have.
+        content_types: The media types that a loader reads.
+        dimensions: The number of dimensions of an embedder's vectors; 0 for every other stage.
+        max_tokens: The longest text that an embedder takes, or how many tokens of a query and a text together a
+            reranker reads; 0 where the model does not say.
+    """
 
     name: str = ""
     type: str = ""
@@ -32,12 +43,13 @@ def _example_component(name: str, kind: str, **more: Any) -> dict[str, Any]:
 
 
 class Components(Model):
-    """What the engine runs.
+    """The stages of the engine's pipeline, and the strategies that questions can name.
 
     Attributes:
-        strategies: what questions can ask for, and what a score means then, within one embedding model and with the
-            default options.
-        score: what it means when nothing is asked for.
+        strategies: The kind of score of each strategy that questions can name, for collections of one embedding model
+            and with the default options.
+        score: The kind of score of a question that names no strategy.
+        tenant_filter: Whether the vector store is proven to filter by the exact tenant.
     """
 
     model_config = with_example(
@@ -68,7 +80,7 @@ class Components(Model):
 
 
 class ExtensionInfo(Model):
-    """An extension and the hooks it has, in registration order."""
+    """An extension and the names of its hooks."""
 
     model_config = with_example({"name": "audit", "hooks": ["ingest_completed"]})
 
@@ -77,7 +89,12 @@ class ExtensionInfo(Model):
 
 
 class Health(Model):
-    """Whether each store answers."""
+    """Whether the stores answer.
+
+    Attributes:
+        status: ``ok`` when every store answers, otherwise ``failing``.
+        stores: ``ok`` or ``failing`` for each store by name.
+    """
 
     model_config = with_example({"status": "ok", "stores": {"metadata": "ok", "vectors": "ok"}})
 

@@ -1,4 +1,4 @@
-"""The context that is built from a ranking, with its citations."""
+"""Contexts: texts that are built of hits within a token budget, with a citation for each marker."""
 
 from typing import Annotated, Any
 
@@ -8,46 +8,52 @@ from core.model.base import Model
 from core.model.ids import EXAMPLE_CHUNK_ID, EXAMPLE_DOCUMENT_ID, ChunkId, DocumentId
 
 MAX_EXPAND = 10
+"""The most chunks that can be added on each side of a hit."""
 
 
 class ChunkRef(Model):
-    """A chunk by its ID, as an earlier ranking gave it."""
+    """A reference to a chunk of an earlier ranking, by the chunk's ID."""
 
     chunk_id: ChunkId
 
 
 class AssembleOptions(Model):
-    """How a context is built.
+    """Options for building a context."""
 
-    Attributes:
-        max_tokens: of the whole context, its header and markers included; zero or less: 4096.
-        token_counter: how tokens are counted: ``chars/4``, an estimate, or a counter of the engine's embedders.
-        expand: how many chunks before and after each hit are added, from the same version of its document.
-    """
-
-    max_tokens: StrictInt = Field(default=0, le=10_000_000, description="0 or less: 4096")
+    max_tokens: StrictInt = Field(
+        default=0,
+        le=10_000_000,
+        description="The most tokens of the whole context, header and markers included; 0 or less means 4096",
+    )
     token_counter: str = Field(
         default="chars/4",
         min_length=1,
         max_length=256,
-        description="chars/4, an estimate, or the name of an embedding model whose tokenizer runs here",
+        description=(
+            "How tokens are counted: `chars/4`, an estimate, or the name of an embedding model of the engine that has "
+            "a tokenizer"
+        ),
     )
     expand: Annotated[StrictInt, Field(ge=0, le=MAX_EXPAND)] = Field(
-        default=0, description="How many chunks before and after each hit are added"
+        default=0,
+        description="How many chunks before and after each hit are added, from the same version of its document",
     )
 
 
 class Citation(Model):
-    """What a marker stands for: ``text[start_index:end_index]`` of the document's loaded text, in code points.
+    """A citation says where the text behind one marker of a context came from.
 
     Attributes:
-        chunk_id: the best hit that stands there.
-        chunk_ids: all chunks that stand there, in the document's order: the hits that are together under the marker,
-            and their neighbours.
-        source: where the document came from; its key, where that is not said.
-        context: the headings above the best hit.
-        page: on which the text starts, where the loader knows of pages.
-        start_index, end_index: null for a hit that is orphaned, for nothing tells its place in the document.
+        marker: The number n of the marker ``[n]`` in the context.
+        chunk_id: The best hit among the chunks behind the marker.
+        chunk_ids: All chunks behind the marker, in document order: the hits that are joined there, and the neighbours
+            that were added.
+        source: Where the document came from; the source key when no source was given.
+        context: The headings above the best hit.
+        page: The page on which the text starts, where the loader knows of pages.
+        start_index: Where the text starts in the document's loaded text, in code points; null for an orphaned hit,
+            whose place in the document is not known.
+        end_index: Where the text ends in the document's loaded text, in code points; null for an orphaned hit.
     """
 
     marker: int
@@ -87,14 +93,17 @@ EXAMPLE_CONTEXT: dict[str, Any] = {
 
 
 class AssembledContext(Model):
-    """A context within a token budget.
+    """A text of hits within a token budget, with its citations.
 
     Attributes:
-        total_tokens: the count of the whole context.
-        included: 0-based positions of the hits that made it in, in order; marker [n] is hit included[n-1]. A hit that
-            stands under another's marker has no number of its own: the citation's ``chunk_ids`` name it.
-        first_excluded: the first position whose chunk is not in the context; -1 when all are.
-        token_counter: how tokens were counted.
+        context: The text, ready for a prompt.
+        total_tokens: The number of tokens of the whole text.
+        max_tokens: The token budget.
+        included: The positions, from 0, of the hits that have a marker: marker [n] is hit included[n-1]. A hit that is
+            joined to another hit's text has no marker of its own: that citation's ``chunk_ids`` name it.
+        first_excluded: The first position whose chunk is not in the context; -1 when every chunk is.
+        token_counter: How tokens were counted.
+        citations: One citation for each marker, in order.
     """
 
     context: str

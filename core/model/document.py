@@ -1,4 +1,4 @@
-"""A document: one version of one piece of content."""
+"""Documents: each is one version of one piece of content. Source keys, source versions and states of documents."""
 
 import hashlib
 from enum import StrEnum
@@ -26,7 +26,10 @@ SOURCE_VERSION_DIGITS = 64
 
 
 class DocumentState(StrEnum):
-    """``pending → processing → ready → superseded → (removed)``; ``pending | processing → failed``."""
+    """The state of a document: ``pending → processing → ready → superseded → (removed)``.
+
+    A pending or processing document can turn ``failed`` instead. Only a ready document is served.
+    """
 
     PENDING = "pending"
     PROCESSING = "processing"
@@ -36,14 +39,15 @@ class DocumentState(StrEnum):
 
     @property
     def in_progress(self) -> bool:
+        """Whether an ingest still works on the document."""
         return self in (DocumentState.PENDING, DocumentState.PROCESSING)
 
 
-def check_source_key(key: str) -> str:
-    """The caller's stable name of a source: 1 to 1024 bytes of UTF-8, not blank.
+def validate_source_key(key: str) -> str:
+    """Returns a source key, the caller's stable name of a source, if it is 1 to 1,024 bytes of UTF-8 and not blank.
 
     Raises:
-        InvalidArgument: it is empty, blank, too long or not encodable.
+        InvalidArgument: the key is empty, blank, too long or no valid Unicode.
     """
     try:
         size = len(key.encode())
@@ -59,16 +63,19 @@ def check_source_key(key: str) -> str:
 
 
 def source_id(key: str) -> str:
-    """SHA-256 of a source key, in hex: accepted wherever a key is, since a long key may not fit into a URL."""
+    """Computes the SHA-256 of a source key, in hex.
+
+    The ID is accepted wherever a source key is, since a long key may not fit into a URL.
+    """
     return hashlib.sha256(key.encode()).hexdigest()
 
 
 def normalize_source_version(version: str) -> str:
-    """A version as 64 hex digits, so that comparing strings compares numbers."""
+    """Writes a source version as 64 hex digits, so that comparing the strings compares the numbers."""
     return version.lower().rjust(SOURCE_VERSION_DIGITS, "0")
 
 
-SourceKey = Annotated[str, AfterValidator(check_source_key)]
+SourceKey = Annotated[str, AfterValidator(validate_source_key)]
 SourceVersion = Annotated[str, StringConstraints(pattern=r"^[0-9A-Fa-f]{1,64}$")]
 Title = Annotated[str, StringConstraints(max_length=1024)]
 Source = Annotated[str, StringConstraints(max_length=2048)]
@@ -76,7 +83,13 @@ SourceType = Annotated[str, StringConstraints(max_length=MAX_SOURCE_TYPE)]
 
 
 class Failure(Model):
-    """Why a document failed: the stage, the error's code and a text that holds nothing of the content."""
+    """The reason why a document failed.
+
+    Attributes:
+        stage: The stage of the ingest that failed, such as ``embed``.
+        code: The code of the error.
+        detail: The error in a sentence that holds nothing of the document's content.
+    """
 
     stage: str
     code: str
@@ -87,10 +100,14 @@ class Document(Model):
     """A document as callers see it.
 
     Attributes:
-        source_id: SHA-256 of the source key in hex; it stands for the key where a key is asked for.
-        content_hash: SHA-256 of the raw bytes in hex; empty where an upload was refused before there were any.
-        error: why it failed; absent otherwise.
-        chunk_count: 0 until it is ready.
+        source: Where the content came from, for citations.
+        source_type: The media type of the content.
+        source_key: The caller's stable name of the source; null for a document without one.
+        source_id: The SHA-256 of the source key in hex. It is accepted wherever a source key is.
+        source_version: The version that the caller gave the content, in hex; null when it gave none.
+        content_hash: The SHA-256 of the raw bytes in hex; empty when an upload was refused before it was read.
+        error: Why the document failed; null for every other state.
+        chunk_count: The number of chunks; 0 until the document is ready.
     """
 
     model_config = with_example(
@@ -145,7 +162,7 @@ EXAMPLE_SUMMARY: dict[str, Any] = {
 
 
 class DocumentSummary(Model):
-    """What a hit says of its document."""
+    """The fields of a document that come with each hit."""
 
     id: DocumentId
     title: Title
@@ -156,11 +173,11 @@ class DocumentSummary(Model):
 
 
 class LineageChain(Model):
-    """From a chunk up to its source.
+    """The chain from a chunk up to its document and the document's source.
 
     Attributes:
-        chunks: the chunk, then the chunks that it was split from, nearest first.
-        document: the document that the last of them descends from, and with it the source.
+        chunks: The chunk, followed by the chunks that it was split from, nearest first.
+        document: The document that the last of these chunks was split from.
     """
 
     model_config = with_example({"chunks": [EXAMPLE_CHUNK_ID], "document": EXAMPLE_SUMMARY})

@@ -1,15 +1,26 @@
-"""Filters by attributes: a mapping is parsed once, checked whole, and then a value like any other.
+"""Filters by attributes: the form in which callers send them, and the tree into which they are parsed.
 
-``{"year": {"gte": 2020, "lt": 2024}, "lang": {"in": ["en", "de"]}}``: fields side by side, and operators side by
-side, must all hold. ``{"and": [filter, ...]}``, ``{"or": [filter, ...]}`` and ``{"not": filter}`` stand beside fields;
-so an attribute called ``and``, ``or`` or ``not`` cannot be filtered by. ``{"lang": "en"}`` is short for
-``{"lang": {"eq": "en"}}``. An empty mapping holds for everything, as does ``and`` of nothing; ``or`` of nothing never.
+A filter is a mapping such as ``{"year": {"gte": 2020, "lt": 2024}, "lang": {"in": ["en", "de"]}}``. It is parsed once,
+before anything else happens, and the whole of it is validated.
 
-Values are booleans, numbers, dates (a text that is a whole RFC 3339 date-time with its zone) and other texts. Values
-of two kinds are never equal, and neither is less: 1 is not "1", and true is not 1. Numbers compare exactly, dates as
-instants, texts by code point. An attribute that is a list holds each of its elements: what is said of the attribute
-holds when it does of any element. ``ne`` and ``nin`` are the contrary of ``eq`` and ``in``, so they hold for
-chunks without the attribute as well.
+Form:
+
+* All fields of a mapping, and all operators of a field, must hold.
+* ``{"lang": "en"}`` is short for ``{"lang": {"eq": "en"}}``.
+* ``{"and": [filter, ...]}``, ``{"or": [filter, ...]}`` and ``{"not": filter}`` may stand beside fields. Attributes that
+  are called ``and``, ``or`` or ``not`` can therefore not be filtered by.
+* An empty mapping and an empty ``and`` hold for every chunk. An empty ``or`` holds for none.
+
+Meaning:
+
+* A value is a boolean, a number, a date (a text that is a whole RFC 3339 date-time with its zone) or another text.
+* Two values of different kinds are never equal, and neither is less than the other: 1 is not "1", and true is not 1.
+* Numbers are compared exactly, dates as instants, texts by code point.
+* A comparison with an attribute that is a list holds when it holds for any element of the list.
+* ``ne`` and ``nin`` are the negations of ``eq`` and ``in``, so they hold for chunks without the attribute as well.
+
+`core.vectors.attributes` applies filters to records. To add an operator, add it to `Operator`, to `_operand` (the
+values that it takes) and to `core.vectors.attributes` (its meaning).
 """
 
 import math
@@ -19,21 +30,23 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, TypeAlias
 
-from core.model.chunk import MAX_INTEGER, MIN_INTEGER, check_attribute_name, check_attribute_text
+from core.model.chunk import MAX_INTEGER, MIN_INTEGER, validate_attribute_name, validate_attribute_text
 from core.model.errors import InvalidArgument
 
-MAX_LEAVES = 256
+MAX_COMPARISONS = 256
 MAX_DEPTH = 8
 MAX_VALUES = 1000
-MAX_BOUND_BYTES = 512
-"""Of a text in a range: with its name it must stay below the 1,000 bytes to which Lucene follows a range's end."""
-_SHOWN = 64
+MAX_RANGE_TEXT_BYTES = 512
+"""The longest text that ``gt``, ``gte``, ``lt`` and ``lte`` take. Together with the attribute's name it must stay below
+1,000 bytes, which is as far as Lucene reads the end of a range."""
+_QUOTED_CHARACTERS = 64
+"""How much of a name is quoted in an error."""
 
 Scalar: TypeAlias = bool | int | float | str
 
 
 class Operator(StrEnum):
-    """What a comparison asks. ``exists`` takes true or false; ``in`` and ``nin`` a list; the rest one value."""
+    """The operators. ``exists`` takes true or false, ``in`` and ``nin`` take a list, all others take one value."""
 
     EQ = "eq"
     NE = "ne"
@@ -46,14 +59,14 @@ class Operator(StrEnum):
     EXISTS = "exists"
 
 
-_ORDERED = {Operator.GT, Operator.GTE, Operator.LT, Operator.LTE}
-_LISTS = {Operator.IN, Operator.NIN}
-_OPERATORS = [operator.value for operator in Operator]
+_ORDER_OPERATORS = {Operator.GT, Operator.GTE, Operator.LT, Operator.LTE}
+_LIST_OPERATORS = {Operator.IN, Operator.NIN}
+_OPERATOR_NAMES = [operator.value for operator in Operator]
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One field against a value: a tuple of values for ``in`` and ``nin``, a boolean for ``exists``."""
+    """A comparison of a field with a value: a tuple of values for ``in`` and ``nin``, a boolean for ``exists``."""
 
     field: str
     operator: Operator
@@ -62,21 +75,21 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class And:
-    """Every part holds; of none, it holds."""
+    """A filter that holds when every part holds. Without parts it holds."""
 
     parts: tuple["Filter", ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Or:
-    """Some part holds; of none, it does not."""
+    """A filter that holds when at least one part holds. Without parts it does not hold."""
 
     parts: tuple["Filter", ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """The part does not hold."""
+    """A filter that holds when its part does not hold."""
 
     part: "Filter"
 
@@ -85,21 +98,22 @@ Filter: TypeAlias = And | Or | Not | Comparison
 
 
 def parse_filter(mapping: Mapping[str, Any]) -> Filter:
-    """A filter of its mapping. The whole of it is checked; nothing in it is ever ignored.
+    """Parses the mapping of a filter. The whole mapping is validated, and nothing in it is ever ignored.
 
     Raises:
-        InvalidArgument: an unknown operator, a value that the operator does not take, a name that no attribute can
-            have, over 256 comparisons, over 8 filters inside one another, over 1,000 values in a list, a text over
-            1,024 bytes, or over 512 in a range, an integer beyond 64 bits. ``field`` is ``filter``.
+        InvalidArgument: the filter has an unknown operator, a value that the operator does not take, a name that no
+            attribute can have, more than 256 comparisons, more than 8 filters inside one another, more than 1,000
+            values in a list, a text of more than 1,024 bytes (512 in a range) or an integer of more than 64 bits. The
+            error's ``field`` is ``filter``.
     """
     parsed = _filter(mapping, depth=1)
-    if sum(1 for _ in comparisons(parsed)) > MAX_LEAVES:
-        raise _refusal(f"A filter has at most {MAX_LEAVES} comparisons", limit=MAX_LEAVES)
+    if sum(1 for _ in comparisons(parsed)) > MAX_COMPARISONS:
+        raise _refusal(f"A filter has at most {MAX_COMPARISONS} comparisons", limit=MAX_COMPARISONS)
     return parsed
 
 
 def comparisons(parsed: Filter) -> Iterator[Comparison]:
-    """All comparisons of a filter, in order."""
+    """Lists all comparisons of a filter, in order."""
     match parsed:
         case Comparison():
             yield parsed
@@ -110,19 +124,22 @@ def comparisons(parsed: Filter) -> Iterator[Comparison]:
                 yield from comparisons(part)
 
 
-def wanted(parsed: Filter) -> Iterator[Comparison]:
-    """The comparisons by ``eq`` and ``in`` that are not inside ``not``: values that chunks should have."""
+def equalities(parsed: Filter) -> Iterator[Comparison]:
+    """Lists the comparisons by ``eq`` and ``in`` that are not inside a ``not``.
+
+    Their values are values that matching chunks must have, so a value that no chunk has explains an empty answer.
+    """
     match parsed:
         case Comparison(operator=Operator.EQ | Operator.IN):
             yield parsed
         case And(parts) | Or(parts):
             for part in parts:
-                yield from wanted(part)
+                yield from equalities(part)
 
 
 def fields_of(parsed: Filter) -> frozenset[str]:
-    """The names of all fields that a filter asks for."""
-    return frozenset(one.field for one in comparisons(parsed))
+    """Returns the names of all fields that a filter compares."""
+    return frozenset(comparison.field for comparison in comparisons(parsed))
 
 
 def _filter(mapping: Any, depth: int) -> Filter:
@@ -135,7 +152,7 @@ def _filter(mapping: Any, depth: int) -> Filter:
 
 
 def _entry(name: Any, value: Any, depth: int) -> Iterator[Filter]:
-    """What one key of the mapping asks: a word that joins filters, or a field."""
+    """Parses one entry of a mapping: ``and``, ``or``, ``not`` or the name of a field."""
     match name:
         case "and":
             yield And(_filters(name, value, depth))
@@ -150,63 +167,67 @@ def _entry(name: Any, value: Any, depth: int) -> Iterator[Filter]:
 def _filters(word: str, value: Any, depth: int) -> tuple[Filter, ...]:
     if not isinstance(value, list | tuple):
         raise _refusal(f"{word!r} takes a list of filters")
-    return tuple(_filter(one, depth + 1) for one in value)
+    return tuple(_filter(part, depth + 1) for part in value)
 
 
 def _field(name: Any, value: Any) -> Iterator[Comparison]:
     try:
-        field = check_attribute_name(name if isinstance(name, str) else "")
+        field = validate_attribute_name(name if isinstance(name, str) else "")
     except ValueError as error:
-        raise _refusal(f"{_shown(name)} is no field: {error}") from error
-    asked = value if isinstance(value, Mapping) else {Operator.EQ: value}
-    if not asked:
-        raise _refusal(f"{_shown(field)} has no operator")
-    for word, operand in asked.items():
-        if word not in _OPERATORS:
-            raise _refusal(f"{_shown(word)} is no operator; they are {', '.join(_OPERATORS)}")
+        raise _refusal(f"{_quoted(name)} cannot be a field: {error}") from error
+    operands = value if isinstance(value, Mapping) else {Operator.EQ: value}
+    if not operands:
+        raise _refusal(f"{_quoted(field)} has no operator")
+    for word, operand in operands.items():
+        if word not in _OPERATOR_NAMES:
+            raise _refusal(f"{_quoted(word)} is no operator; the operators are {', '.join(_OPERATOR_NAMES)}")
         operator = Operator(word)
-        yield Comparison(field, operator, _operand(f"{operator} of {_shown(field)}", operator, operand))
+        yield Comparison(field, operator, _operand(f"{operator} of {_quoted(field)}", operator, operand))
 
 
-def _operand(asked: str, operator: Operator, operand: Any) -> Scalar | tuple[Scalar, ...]:
+def _operand(comparison: str, operator: Operator, operand: Any) -> Scalar | tuple[Scalar, ...]:
     if operator is Operator.EXISTS:
         if not isinstance(operand, bool):
-            raise _refusal(f"{asked} takes true or false")
+            raise _refusal(f"{comparison} takes true or false")
         return operand
-    if operator in _LISTS:
+    if operator in _LIST_OPERATORS:
         if not isinstance(operand, list | tuple):
-            raise _refusal(f"{asked} takes a list of values")
+            raise _refusal(f"{comparison} takes a list of values")
         if len(operand) > MAX_VALUES:
-            raise _refusal(f"{asked} takes at most {MAX_VALUES} values", limit=MAX_VALUES)
-        return tuple(_scalar(asked, one) for one in operand)
-    if operator in _ORDERED and isinstance(operand, bool):
-        raise _refusal(f"{asked} takes no true or false: they have no order")
-    value = _scalar(asked, operand)
-    if operator in _ORDERED and isinstance(value, str) and len(value.encode()) > MAX_BOUND_BYTES:
-        raise _refusal(f"{asked} takes a text of at most {MAX_BOUND_BYTES} bytes of UTF-8", limit=MAX_BOUND_BYTES)
+            raise _refusal(f"{comparison} takes at most {MAX_VALUES} values", limit=MAX_VALUES)
+        return tuple(_scalar(comparison, element) for element in operand)
+    if operator in _ORDER_OPERATORS and isinstance(operand, bool):
+        raise _refusal(f"{comparison} takes neither true nor false: they have no order")
+    value = _scalar(comparison, operand)
+    if operator in _ORDER_OPERATORS and isinstance(value, str) and len(value.encode()) > MAX_RANGE_TEXT_BYTES:
+        raise _refusal(
+            f"{comparison} takes a text of at most {MAX_RANGE_TEXT_BYTES} bytes of UTF-8", limit=MAX_RANGE_TEXT_BYTES
+        )
     return value
 
 
-def _scalar(asked: str, value: Any) -> Scalar:
+def _scalar(comparison: str, value: Any) -> Scalar:
     if isinstance(value, datetime) and value.tzinfo is not None:
         return value.isoformat()
     if isinstance(value, str):
         try:
-            return check_attribute_text(value)
+            return validate_attribute_text(value)
         except ValueError as error:
-            raise _refusal(f"{asked} takes no such value: {error}") from error
+            raise _refusal(f"{comparison} does not take this value: {error}") from error
     if isinstance(value, bool):
         return value
     if isinstance(value, int) and MIN_INTEGER <= value <= MAX_INTEGER:
         return value
     if isinstance(value, float) and math.isfinite(value):
         return value
-    raise _refusal(f"{asked} takes a text, a date with its zone, an integer of 64 bits, a finite number, true or false")
+    raise _refusal(
+        f"{comparison} takes a text, a date with its zone, an integer of 64 bits, a finite number, true or false"
+    )
 
 
-def _shown(name: Any) -> str:
-    """A name in a message, cut short."""
-    return ascii(name if not isinstance(name, str) else name[:_SHOWN])[: 2 * _SHOWN]
+def _quoted(name: Any) -> str:
+    """Writes a name for an error message, in ASCII and cut short."""
+    return ascii(name if not isinstance(name, str) else name[:_QUOTED_CHARACTERS])[: 2 * _QUOTED_CHARACTERS]
 
 
 def _refusal(detail: str, **extras: Any) -> InvalidArgument:

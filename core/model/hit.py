@@ -1,4 +1,4 @@
-"""Hits and the answers that hold them."""
+"""Hits, the signals that explain them, and the answer of a retrieve."""
 
 from enum import StrEnum
 from typing import Any
@@ -12,9 +12,18 @@ from core.model.document import EXAMPLE_SUMMARY, DocumentSummary
 from core.model.ids import ChunkId
 from core.model.query import EXAMPLE_OPTIONS, RetrieveOptions, ScoreKind, Strategy
 
+# -- why an answer is short --------------------------------------------------------------------------------------------
+
 
 class ReasonCode(StrEnum):
-    """Why an answer has fewer than top_k hits."""
+    """The reason why an answer has fewer than ``top_k`` hits.
+
+    ``no_documents``: the collections hold no ready document. ``still_ingesting``: documents are being ingested.
+    ``below_min_score``: ``min_score`` left hits out. ``filtered_out``: the filter left chunks out.
+    ``unknown_attribute_value``: no chunk has a value that the filter asks for. ``fewer_than_top_k``: the collections
+    hold fewer chunks than ``top_k``. ``refill_bound``: the search was repeated as often as it may be, and documents
+    changed each time. ``answer_too_large``: hits were cut so that the answer fits its limit.
+    """
 
     NO_DOCUMENTS = "no_documents"
     STILL_INGESTING = "still_ingesting"
@@ -27,14 +36,15 @@ class ReasonCode(StrEnum):
 
 
 class Reason(Model):
-    """Why an answer is empty or short.
+    """The reason why an answer is empty or short, with the figures of its code.
 
     Attributes:
-        in_progress: documents still being ingested (``still_ingesting``).
-        best_score: the best score that min_score cut (``below_min_score``).
-        filtered: how many chunks the filter leaves out (``filtered_out``).
-        attribute: whose value, as it was asked for, no chunk has (``unknown_attribute_value``).
-        found: how many hits there were before the answer was cut (``answer_too_large``).
+        detail: The reason in a sentence.
+        in_progress: For ``still_ingesting``: how many documents are being ingested.
+        best_score: For ``below_min_score``: the best score that was left out.
+        filtered: For ``filtered_out``: how many chunks the filter leaves out.
+        attribute: For ``unknown_attribute_value``: the attribute whose value no chunk has.
+        found: For ``answer_too_large``: how many hits there were before hits were cut.
     """
 
     code: ReasonCode
@@ -46,20 +56,24 @@ class Reason(Model):
     found: int | None = None
 
 
+# -- signals -----------------------------------------------------------------------------------------------------------
+
+
 class Signal(Model):
-    """A place in one ranking, from 1, and the score there."""
+    """A chunk's rank in one ranking, from 1, and its score there."""
 
     rank: int = Field(ge=1)
     score: float
 
 
 class MmrSignal(Model):
-    """A place in an order by maximal marginal relevance: ``value`` is λ · cosine − (1 − λ) · penalty.
+    """A chunk's place in an order by maximal marginal relevance.
 
     Attributes:
-        rank: from 1.
-        penalty: the greatest cosine with a chunk that was taken before, at least 0.
-        against: that chunk; None where nothing came before, or nothing is at all like it.
+        rank: The place, from 1.
+        value: λ · cosine − (1 − λ) · penalty, where λ is the option ``mmr_lambda``.
+        penalty: The greatest cosine of the chunk with a chunk of a better rank, at least 0.
+        against: The chunk of that greatest cosine; null when no better chunk has a cosine above 0.
     """
 
     rank: int = Field(ge=1)
@@ -69,16 +83,18 @@ class MmrSignal(Model):
 
 
 class Signals(Model):
-    """Every figure that a chunk's place follows from. What took no part, or did not find the chunk, is null.
+    """Every rank and score that a chunk's place follows from. A ranking that did not hold the chunk is null.
 
     Attributes:
-        vector: the vector ranking, by cosine; of the chunk's own embedding model where several are searched.
-        bm25: the ranking by BM25, likewise.
-        fused: reciprocal rank fusion of these.
-        mmr: maximal marginal relevance.
-        first_stage: what the reranker was given: the rank, and the score in its own kind.
-        rerank: the reranker's ranking.
-        final: the place among all that could have become hits, before min_score and top_k.
+        vector: The chunk in the vector ranking, by cosine; where several embedding models are searched, in the ranking
+            of the chunk's own model.
+        bm25: The chunk in the ranking by BM25; where several embedding models are searched, in the ranking of the
+            chunk's own model.
+        fused: The chunk in the reciprocal rank fusion of these rankings.
+        mmr: The chunk in the order by maximal marginal relevance.
+        first_stage: The chunk in the order that the reranker was given, with the score of that order's kind.
+        rerank: The chunk in the reranker's own ranking.
+        final: The chunk among all candidates, before ``min_score`` and ``top_k`` are applied.
     """
 
     vector: Signal | None = None
@@ -91,9 +107,9 @@ class Signals(Model):
 
 
 class Fallback(Model):
-    """A stage that failed, so that the answer is in the order of the stage before it, whose score kind it has.
+    """The stage that failed, so that the answer has the order and the kind of score of the stage before it.
 
-    ``min_score``, which is meant for the scores of the stage that failed, was not applied.
+    ``min_score`` was not applied, because it is meant for the scores of the stage that failed.
     """
 
     stage: Strategy
@@ -101,16 +117,20 @@ class Fallback(Model):
     detail: str
 
 
+# -- hits and answers --------------------------------------------------------------------------------------------------
+
+
 class Hit(Model):
-    """A chunk with a score.
+    """A chunk with its rank and score.
 
     Attributes:
-        rank: from 1; 0 in ``left_out``.
-        hydrated: the chunk was read back by its ID, so every field is real.
-        orphaned: the vector store knows the chunk and the metadata store does not. Text and place in the
-            document are the vector store's; offsets then count from the chunk's own start.
-        document: absent when orphaned.
-        signals: when they are asked for.
+        rank: The place in the answer, from 1; 0 in ``left_out``.
+        score: The score, of the answer's kind of score.
+        hydrated: True when the chunk was read back by its ID from the metadata store, which has all of its fields.
+        orphaned: True when the vector store holds the chunk and the metadata store does not. The text is then the
+            vector store's, and the offsets count from the start of the chunk itself.
+        document: The document of the chunk; null for an orphaned hit.
+        signals: The ranks and scores of the chunk in every ranking, if the question asked to explain hits.
     """
 
     rank: int = Field(ge=0)
@@ -130,7 +150,7 @@ EXAMPLE_HIT: dict[str, Any] = {
     "chunk": EXAMPLE_CHUNK,
     "document": EXAMPLE_SUMMARY,
 }
-_EXPLAINED_HIT: dict[str, Any] = {
+EXAMPLE_EXPLAINED_HIT: dict[str, Any] = {
     **EXAMPLE_HIT,
     "score": 1 / 62 + 1 / 61,
     "signals": {
@@ -143,7 +163,7 @@ _EXPLAINED_HIT: dict[str, Any] = {
         "final": {"rank": 1, "score": 1 / 62 + 1 / 61},
     },
 }
-_REASON: dict[str, Any] = {
+EXAMPLE_REASON: dict[str, Any] = {
     "code": "below_min_score",
     "detail": "The best score that was cut is 0.01639; lower min_score to see more",
     "in_progress": None,
@@ -158,23 +178,26 @@ class RetrieveResult(Model):
     """The answer of a retrieve.
 
     Attributes:
-        strategy, options: as they were used.
-        models: the embedding models that were searched. Scores of two models do not compare, so more than one are
-            fused by rank, and the score kind is ``rrf``.
-        reason: why there are fewer than top_k hits; null when there are not.
-        fallback: null unless a stage failed.
-        context: of the hits, when it is asked for. Its positions count all hits that were found, where an answer that
-            grows too large leaves some out.
+        hits: The hits, best first.
+        score: The kind of score that the hits have.
+        strategy: The strategy that ranked the hits.
+        options: The options that were used, with every default.
+        models: The embedding models that were searched. Scores of two models cannot be compared, so the rankings of
+            several models are fused by rank, and the kind of score is then ``rrf``.
+        reason: Why there are fewer than ``top_k`` hits; null when there are ``top_k``.
+        fallback: The stage that failed and was left out; null unless one failed.
+        context: The context of the hits, if the question asked for one. Its positions count all hits, also those that
+            were cut because the answer grew too large.
     """
 
     model_config = with_example(
         {
-            "hits": [_EXPLAINED_HIT],
+            "hits": [EXAMPLE_EXPLAINED_HIT],
             "score": "rrf",
             "strategy": "hybrid",
             "options": EXAMPLE_OPTIONS,
             "models": ["amazon.titan-embed-text-v2:0"],
-            "reason": _REASON,
+            "reason": EXAMPLE_REASON,
             "fallback": None,
             "context": EXAMPLE_CONTEXT,
         }
@@ -191,144 +214,9 @@ class RetrieveResult(Model):
 
 
 class AssembledRefs(Model):
-    """A context and the hits it was built from."""
+    """A context and the hits that it was built from."""
 
     model_config = with_example({"context": EXAMPLE_CONTEXT, "hits": [EXAMPLE_HIT]})
 
     context: AssembledContext
     hits: list[Hit]
-
-
-class MoveCode(StrEnum):
-    """What became of a chunk between the raw vector ranking and the final one.
-
-    Of hits: ``same_rank``, ``moved_up``, ``moved_down``; ``from_beyond_window``: the raw window does not hold it.
-    Of what is left out: ``below_min_score``; ``beyond_top_k``: others came before it; ``not_a_candidate``: it was
-    beyond what the strategy ranked, or vectors had no weight.
-    """
-
-    SAME_RANK = "same_rank"
-    MOVED_UP = "moved_up"
-    MOVED_DOWN = "moved_down"
-    FROM_BEYOND_WINDOW = "from_beyond_window"
-    BELOW_MIN_SCORE = "below_min_score"
-    BEYOND_TOP_K = "beyond_top_k"
-    NOT_A_CANDIDATE = "not_a_candidate"
-
-
-class Move(Model):
-    """A code, and in words which figures made it so."""
-
-    code: MoveCode
-    detail: str
-
-
-class CompareHit(Hit):
-    """A hit with its place in both rankings.
-
-    Attributes:
-        score: as of any hit; of what took no part in the final ranking (``not_a_candidate``), its vector_score.
-        vector_rank: from 1; 0: not in the raw window.
-    """
-
-    vector_rank: int = Field(ge=0)
-    vector_score: float
-    move: Move
-
-
-_MOVED_UP: dict[str, Any] = {
-    **_EXPLAINED_HIT,
-    "vector_rank": 2,
-    "vector_score": 0.6911,
-    "move": {"code": "moved_up", "detail": "From 2 to 1; vector 2 (0.6911), BM25 1 (4.21), fused 1 (0.03252)"},
-}
-_LEFT_OUT: dict[str, Any] = {
-    **EXAMPLE_HIT,
-    "rank": 0,
-    "score": 1 / 61,
-    "chunk": {
-        **EXAMPLE_CHUNK,
-        "text": "The weft is woven in with a shuttle.",
-        "start_index": 55,
-        "end_index": 91,
-        "char_count": 36,
-        "id": "chk_01ksr49200e0080c1s00010004",
-        "index": 4,
-        "token_count": 9,
-        "lineage": {**EXAMPLE_CHUNK["lineage"], "chunk_index": 4},
-    },
-    "signals": {
-        "vector": {"rank": 1, "score": 0.7014},
-        "bm25": None,
-        "fused": {"rank": 2, "score": 1 / 61},
-        "mmr": None,
-        "first_stage": None,
-        "rerank": None,
-        "final": {"rank": 2, "score": 1 / 61},
-    },
-    "vector_rank": 1,
-    "vector_score": 0.7014,
-    "move": {
-        "code": "below_min_score",
-        "detail": "Its score 0.01639 is below min_score 0.02; vector 1 (0.7014), fused 2 (0.01639)",
-    },
-}
-
-
-class CompareResult(Model):
-    """The final ranking beside the raw vector ranking.
-
-    Attributes:
-        left_out: raw hits that the final ranking skipped over, in vector order, at most top_k.
-        window: how many raw hits were asked for.
-        vector_matches: how many came back, before min_score.
-        best_vector_score: the top raw score, or 0 with no matches.
-        reordered: some hit's rank is not its vector_rank, or left_out is not empty.
-        same_search: both sides come from one vector search and cannot disagree.
-        vector_ms: milliseconds of the vector search; retriever_ms: of everything that the final ranking needed.
-        candidates: how many of each ranking took part: a signal's vector or BM25 rank beyond it counted for nothing.
-        top_k, min_score: as they were used; min_score is null where it was not.
-        strategy, options, models, reason, fallback: as a `RetrieveResult` has them.
-    """
-
-    model_config = with_example(
-        {
-            "hits": [_MOVED_UP],
-            "left_out": [_LEFT_OUT],
-            "window": 50,
-            "vector_matches": 2,
-            "best_vector_score": 0.7014,
-            "reordered": True,
-            "same_search": False,
-            "score": "rrf",
-            "strategy": "hybrid",
-            "options": EXAMPLE_OPTIONS,
-            "models": ["amazon.titan-embed-text-v2:0"],
-            "candidates": 50,
-            "top_k": 5,
-            "min_score": 0.02,
-            "retriever_ms": 11.8,
-            "vector_ms": 4.2,
-            "reason": _REASON,
-            "fallback": None,
-        }
-    )
-
-    hits: list[CompareHit]
-    left_out: list[CompareHit]
-    window: int
-    vector_matches: int
-    best_vector_score: float
-    reordered: bool
-    same_search: bool
-    score: ScoreKind
-    strategy: Strategy
-    options: RetrieveOptions
-    models: list[str]
-    candidates: int
-    top_k: int
-    min_score: float | None
-    retriever_ms: float
-    vector_ms: float
-    reason: Reason | None = None
-    fallback: Fallback | None = None

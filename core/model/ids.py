@@ -1,12 +1,14 @@
-"""TypeIDs: a prefix, an underscore and a UUIDv7 in 26 characters of base32 (github.com/jetify-com/typeid, spec 0.3).
+"""Identifiers: TypeIDs, which sort by time of creation, and whose low bits tie a chunk to its document.
 
-They sort by time. The low bits of a document's and a chunk's UUID are spoken for::
+A TypeID is a prefix, an underscore and a UUIDv7 in 26 characters of base32 (github.com/jetify-com/typeid, spec 0.3).
+The low bits of the UUIDs of documents and chunks have a meaning of their own::
 
     document   48 time | 4 version | 12 random | 2 variant | 38 random | 24 zero
-    chunk      the document's                                          | 4 attempt | 20 index
+    chunk      the same high bits as the document                      | 4 attempt | 20 index
 
-So a chunk's ID gives its document, the attempt that wrote it and its place, and chunks sort in document order. The low
-24 bits are the last four digits, and four of the five bits of the digit before.
+A chunk's ID therefore says its document, the attempt that wrote the chunk and the chunk's index, and the chunks of a
+document sort in document order. In base32 the low 24 bits are the last four digits and four of the five bits of the
+digit before these.
 """
 
 import re
@@ -18,9 +20,9 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from core.model.errors import InvalidArgument
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
-_PAIRS = [high + low for high in _ALPHABET for low in _ALPHABET]
-_AS_PYTHON_HAS_IT = str.maketrans(_ALPHABET, "0123456789abcdefghijklmnopqrstuv")
-# 26 characters hold 130 bits; the first may use only 3 of its 5.
+_DIGIT_PAIRS = [high + low for high in _ALPHABET for low in _ALPHABET]
+_TO_PYTHON_BASE32 = str.maketrans(_ALPHABET, "0123456789abcdefghijklmnopqrstuv")
+# 26 digits hold 130 bits, and a UUID has 128: the first digit uses only 3 of its 5 bits.
 _DIGITS = re.compile(f"[0-7][{_ALPHABET}]{{25}}")
 
 EXAMPLE_COLLECTION_ID = "col_01ksr49200e008000001000000"
@@ -34,10 +36,10 @@ _LOW_BITS = 24
 
 
 class TypeId(str):
-    """A checked identifier of one kind.
+    """A validated identifier of one kind.
 
     Raises:
-        InvalidArgument: another prefix, another length, or characters that are not base32.
+        InvalidArgument: the text has another prefix, another length, or characters that are not base32.
     """
 
     __slots__ = ()
@@ -51,31 +53,31 @@ class TypeId(str):
 
     @classmethod
     def from_int(cls, number: int) -> Self:
-        """The identifier of a 128-bit number."""
-        digits = "".join([_PAIRS[number >> shift & 1023] for shift in range(120, -1, -10)])
+        """Makes the identifier of a 128-bit number."""
+        digits = "".join([_DIGIT_PAIRS[number >> shift & 1023] for shift in range(120, -1, -10)])
         return cls(f"{cls.prefix}_{digits}")
 
     def to_int(self) -> int:
-        """The 128-bit number behind it."""
-        return int(self[len(self.prefix) + 1 :].translate(_AS_PYTHON_HAS_IT), 32)
+        """Returns the 128-bit number of the identifier."""
+        return int(self[len(self.prefix) + 1 :].translate(_TO_PYTHON_BASE32), 32)
 
     @classmethod
     def new(cls, milliseconds: int, random_bits: int) -> Self:
-        """A new identifier.
+        """Makes a new identifier.
 
         Args:
-            milliseconds: Unix time, 48 bits.
-            random_bits: 74 random bits; the kinds that need low bits for themselves clear them.
+            milliseconds: the time of creation in milliseconds since 1970, 48 bits.
+            random_bits: 74 random bits. Kinds of identifiers whose low bits have a meaning clear these.
         """
         return cls.from_int(_uuid7(milliseconds, random_bits))
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_after_validator_function(cls._member, core_schema.str_schema())
+        return core_schema.no_info_after_validator_function(cls._validate_member, core_schema.str_schema())
 
     @classmethod
-    def _member(cls, text: str) -> Self:
-        """Inside a model, the model's own error names the place."""
+    def _validate_member(cls, text: str) -> Self:
+        """Validates an identifier inside a model, whose own error then names the member."""
         try:
             return cls(text)
         except InvalidArgument as error:
@@ -83,34 +85,35 @@ class TypeId(str):
 
 
 def _uuid7(milliseconds: int, random_bits: int) -> int:
-    """RFC 9562, section 5.7."""
+    """Makes the 128 bits of a UUID of version 7 (RFC 9562, section 5.7)."""
     high = random_bits >> 62 & 0xFFF
     low = random_bits & (1 << 62) - 1
     return milliseconds << 80 | 7 << 76 | high << 64 | 2 << 62 | low
 
 
 class CollectionId(TypeId):
-    """``col_…``"""
+    """The ID of a collection: ``col_…``."""
 
     __slots__ = ()
     prefix = "col"
 
 
 class UploadId(TypeId):
-    """``upl_…``: what an uploaded object carries to find its title, type and attributes."""
+    """The ID of an upload, ``upl_…``. An uploaded object carries it, to find its title, type and attributes."""
 
     __slots__ = ()
     prefix = "upl"
 
 
 class DocumentId(TypeId):
-    """``doc_…``: one version of one piece of content."""
+    """The ID of a document: ``doc_…``."""
 
     __slots__ = ()
     prefix = "doc"
 
     def __new__(cls, text: str) -> Self:
         self = super().__new__(cls, text)
+        # The low 24 bits are zero: of the fifth digit from the end only the highest bit may be set.
         if self[-5] not in "0g" or not self.endswith("0000"):
             raise InvalidArgument("Not an identifier of a document", field="doc_id")
         return self
@@ -121,16 +124,16 @@ class DocumentId(TypeId):
 
 
 class ChunkId(TypeId):
-    """``chk_…``: follows from its document, the attempt that wrote it (1 to 15) and its index (0 to 1,048,575)."""
+    """The ID of a chunk, ``chk_…``, which says its document, its attempt (1 to 15) and its index (0 to 1,048,575)."""
 
     __slots__ = ()
     prefix = "chk"
 
     @classmethod
     def of(cls, document: DocumentId, attempt: int, index: int) -> Self:
-        """The identifier of one chunk of one attempt."""
+        """Makes the ID of a chunk from its document, the attempt that writes it and its index."""
         if not 1 <= attempt <= MAX_ATTEMPT or not 0 <= index < MAX_CHUNKS:
-            raise ValueError(f"attempt {attempt}, index {index}")
+            raise ValueError(f"A chunk cannot have attempt {attempt} and index {index}")
         return cls.from_int(document.to_int() | attempt << 20 | index)
 
     @property
@@ -144,14 +147,14 @@ class ChunkId(TypeId):
 
     @property
     def chunk_index(self) -> int:
-        return int(self[-4:].translate(_AS_PYTHON_HAS_IT), 32)
+        return int(self[-4:].translate(_TO_PYTHON_BASE32), 32)
 
     @property
     def generation(self) -> str:
-        """What one attempt at one document wrote, as one name."""
+        """The generation of the chunk: its document and its attempt."""
         return generation(self.document_id, self.attempt)
 
 
 def generation(document: DocumentId, attempt: int) -> str:
-    """The name of all that one attempt at one document writes."""
+    """Names a generation: a document and an attempt, as vectors carry it."""
     return f"{document}.{attempt}"

@@ -1,4 +1,4 @@
-"""What goes into an ingest or a delete, and what comes out."""
+"""The input of an ingest, and the results of ingests and deletions."""
 
 from typing import Any
 
@@ -20,15 +20,16 @@ from core.model.ids import EXAMPLE_DOCUMENT_ID, CollectionId, DocumentId
 
 
 class IngestInput(Model):
-    """One document to ingest.
+    """A document to ingest.
 
     Attributes:
-        content: the raw bytes.
-        source_type: the media type, with an optional ``charset``.
-        source_key: makes the ingest an upsert of that source.
-        source_version: 1 to 64 hex digits, compared as a number; needs a source key.
-        version_sequence: which sequence the version belongs to (an S3 bucket's name); versions of two
-            sequences are not compared.
+        content: The raw bytes.
+        source: Where the content came from, for citations.
+        source_type: The media type, with an optional ``charset``.
+        source_key: The caller's stable name of the source. With it the ingest is an upsert of that source.
+        source_version: The version of the source, 1 to 64 hex digits, compared as a number. It needs a source key.
+        version_sequence: The sequence that the version belongs to, such as the name of an S3 bucket. Versions of two
+            different sequences are not compared.
     """
 
     collection_id: CollectionId
@@ -57,11 +58,14 @@ class IngestResult(Model):
     """The outcome of an ingest.
 
     Attributes:
-        document_id: absent when nothing was begun, because a newer version or a removal is there.
-        unchanged: the same source with the same content and settings: nothing was embedded.
-        replaced: the versions that this one superseded; gone, or about to be.
-        superseded_by: the newer version that won, when this one did not come to serve;
-            absent when what won is a removal.
+        document_id: The document; null when the ingest did not begin, because the source has a newer version or a newer
+            removal already.
+        chunk_count: The number of the document's chunks; 0 until the document is ready.
+        state: The document's state at the end of the call.
+        unchanged: True when the source has the same content with the same settings already; nothing was embedded.
+        replaced: The versions that this document superseded. Their data is removed, or is about to be.
+        superseded_by: The newer version, when this document was superseded before it could be served; null when it was
+            superseded by a removal.
     """
 
     model_config = with_example(EXAMPLE_RESULT)
@@ -75,7 +79,14 @@ class IngestResult(Model):
 
 
 class Deletion(Model):
-    """What was removed, counted as it was removed. ``complete`` is false when the rest is left to the sweep."""
+    """What a deletion removed.
+
+    Attributes:
+        documents: The IDs of the documents that were removed.
+        chunks: How many chunks were removed.
+        vectors: How many vectors were removed.
+        complete: False when the call's time ran out; the sweep then removes the rest.
+    """
 
     model_config = with_example({"documents": [EXAMPLE_DOCUMENT_ID], "chunks": 12, "vectors": 12, "complete": True})
 

@@ -1,4 +1,4 @@
-"""Pages of a listing."""
+"""Pages of a listing, and which page a caller asks for."""
 
 from enum import StrEnum
 from typing import Generic, TypeVar
@@ -11,19 +11,20 @@ T = TypeVar("T")
 
 
 class Order(StrEnum):
-    """By time of creation."""
+    """The order of a listing, by time of creation."""
 
     NEWEST = "newest"
     OLDEST = "oldest"
 
 
 class PageRequest(Model):
-    """Which page of a listing.
+    """A request for one page of a listing.
 
     Attributes:
-        limit: at most this many items, 1 to 100.
-        token: the ``next_page_token`` of the page before, of the same tenant and the same query.
-        total: whether to count all items as well.
+        limit: The most items of the page, 1 to 100.
+        token: The ``next_page_token`` of the previous page, for the same tenant and query; None: the first page.
+        order: Newest or oldest first.
+        total: Whether all items of the listing are counted as well.
     """
 
     limit: int = Field(default=20, ge=1, le=100)
@@ -33,7 +34,12 @@ class PageRequest(Model):
 
 
 class Page(Model, Generic[T]):
-    """One page. ``total`` is there when it was asked for."""
+    """One page of a listing.
+
+    Attributes:
+        next_page_token: The token of the next page; None on the last page.
+        total: The number of all items of the listing, if the request asked for it.
+    """
 
     items: list[T]
     next_page_token: str | None = None

@@ -1,4 +1,7 @@
-"""A question, and how its answer is to be ranked."""
+"""Questions: what a retrieve or a comparison is asked, and every option with its default and bounds.
+
+The defaults: ``top_k`` 10, ``mmr_lambda`` 0.7, ``rrf_k`` 60, both ``weights`` 1, ``first_stage`` hybrid.
+"""
 
 from enum import StrEnum
 from typing import Annotated, Any, Literal, Self
@@ -10,15 +13,21 @@ from core.model.base import Model
 from core.model.ids import CollectionId
 
 MAX_QUERY_COLLECTIONS = 100
+
+DEFAULT_RRF_K = 60
+"""The constant k of reciprocal rank fusion, where a rank adds weight / (k + rank). The larger k is, the less the first
+ranks stand out. 60 is the value of the paper that describes the method (Cormack, Clarke and Büttcher, SIGIR 2009)."""
+DEFAULT_MMR_LAMBDA = 0.7
+
 Number = Annotated[StrictFloat, Field(allow_inf_nan=False)]
 
 
 class ScoreKind(StrEnum):
-    """What a score means.
+    """The meaning of a score.
 
-    ``cosine``: −1 to 1, of the query's and the chunk's embedding. ``mmr_relevance``: the same, where the order is by
-    maximal marginal relevance. ``rrf``: reciprocal rank fusion, above 0 and at most the sum of the weights divided by
-    k + 1. ``rerank``: 0 to 1, the reranker's.
+    ``cosine``: the cosine of the embeddings of the query and the chunk, −1 to 1. ``mmr_relevance``: the same cosine, in
+    an order by maximal marginal relevance. ``rrf``: the score of reciprocal rank fusion, above 0 and at most the sum of
+    the weights divided by k + 1. ``rerank``: the reranker's own score, 0 to 1.
     """
 
     COSINE = "cosine"
@@ -28,11 +37,11 @@ class ScoreKind(StrEnum):
 
 
 class Strategy(StrEnum):
-    """How hits are ranked.
+    """The way in which hits are ranked.
 
-    ``similarity``: by cosine. ``mmr``: by maximal marginal relevance, so that hits differ from one another.
-    ``hybrid``: by reciprocal rank fusion of the vector ranking and the BM25 ranking. ``rerank``: a reranker judges the
-    best of another strategy.
+    ``similarity``: by the cosine of embeddings. ``mmr``: by maximal marginal relevance, so that hits differ from one
+    another. ``hybrid``: by reciprocal rank fusion of the vector ranking and the BM25 ranking. ``rerank``: a reranker
+    judges the best candidates of another strategy.
     """
 
     SIMILARITY = "similarity"
@@ -42,15 +51,15 @@ class Strategy(StrEnum):
 
 
 class Weights(Model):
-    """How much each ranking counts in a fusion: 0 or more, and not all 0."""
+    """The weight of each ranking in a fusion. At least one weight is above 0."""
 
     vector: Number = Field(default=1.0, ge=0, le=1000)
     bm25: Number = Field(default=1.0, ge=0, le=1000)
 
     @model_validator(mode="after")
-    def _some_weight(self) -> Self:
+    def _validate_sum(self) -> Self:
         if not self.vector + self.bm25 > 0:
-            raise PydanticCustomError("weights", "one of the weights must be above 0")
+            raise PydanticCustomError("weights", "at least one weight must be above 0")
         return self
 
 
@@ -66,20 +75,23 @@ EXAMPLE_OPTIONS: dict[str, Any] = {
 
 
 class RetrieveOptions(Model):
-    """What a strategy can be told. Each counts only where its strategy takes part.
+    """Options of the strategies. An option has no effect unless its strategy takes part.
 
     Attributes:
-        mmr_lambda: of ``mmr``: 1 is relevance alone, 0 is difference alone.
-        rrf_k: of fusions: how little the first ranks stand out.
-        weights: of the rankings in ``hybrid``.
-        first_stage: of ``rerank``: which strategy finds what is judged.
-        fuse: of ``rerank``: the order is a fusion of the first stage's rank and the reranker's; else the reranker's.
-        fallback: of ``rerank``: a reranker that fails or is slow leaves the first stage's order; else it is an error.
-        explain: hits carry their signals.
+        mmr_lambda: For ``mmr``: 1 ranks by relevance alone, 0 by difference from better hits alone.
+        rrf_k: For every fusion: the constant k of reciprocal rank fusion. The larger it is, the less the first ranks
+            stand out.
+        weights: For ``hybrid``: the weights of the vector ranking and the BM25 ranking.
+        first_stage: For ``rerank``: the strategy that finds the candidates which the reranker judges.
+        fuse: For ``rerank``: true orders by a fusion of the first stage's rank and the reranker's rank, false by the
+            reranker's score alone.
+        fallback: For ``rerank``: true answers in the first stage's order when the reranker fails or is too slow, false
+            answers with an error.
+        explain: Whether each hit carries its rank and score in every ranking.
     """
 
-    mmr_lambda: Number = Field(default=0.7, ge=0, le=1)
-    rrf_k: int = Field(default=60, ge=1, le=10_000, strict=True)
+    mmr_lambda: Number = Field(default=DEFAULT_MMR_LAMBDA, ge=0, le=1)
+    rrf_k: int = Field(default=DEFAULT_RRF_K, ge=1, le=10_000, strict=True)
     weights: Weights = Weights()
     first_stage: Literal[Strategy.SIMILARITY, Strategy.MMR, Strategy.HYBRID] = Strategy.HYBRID
     fuse: bool = Field(default=True, strict=True)
@@ -88,14 +100,14 @@ class RetrieveOptions(Model):
 
 
 class RetrieveQuery(Model):
-    """A question.
+    """A question, as the engine takes it.
 
     Attributes:
-        collections: None: all of the tenant's.
-        top_k: zero or less: 10; at most 100.
-        min_score: hits whose score, of the answer's kind, is below it are left out; None: none are.
-        strategy: None: the collections' own where they agree, else similarity.
-        filter: only chunks whose attributes fulfil it, as `core.model.filter` has it; None: all.
+        collections: The collections that are searched; None: all of the tenant's.
+        top_k: The most hits of the answer, at most 100; zero or less: 10.
+        min_score: The lowest score, of the answer's kind of score, that a hit may have; None: no bound.
+        strategy: The ranking; None: the strategy of the collections where they agree, otherwise similarity.
+        filter: A filter that the chunks' attributes must fulfil, in the form of `core.model.filter`; None: no filter.
     """
 
     query: str

@@ -1,21 +1,21 @@
-"""What a sweep did, and how far the work on a whole collection is."""
+"""The results of a sweep, and the progress of work on a whole collection."""
 
 from core.model.base import EXAMPLE_TIME, Model, Timestamp, with_example
 from core.model.ids import EXAMPLE_COLLECTION_ID, CollectionId
 
 
 class RecoveryResult(Model):
-    """Counts of one sweep.
+    """The counts of one sweep.
 
     Attributes:
-        failed: pending or processing documents marked failed.
-        purged: superseded documents removed.
-        cleaned: failed documents, abandoned attempts and removed documents cleaned a writer's life later,
-            and collections whose delete was finished.
-        advanced: slices of reindex, reconcile and collection deletes that were worked on.
-        skipped_no_tenant: rows without a tenant, left alone.
-        left: candidates that were due and not reached, as far as they were counted (at most 1,000). A document
-            that is alive may be among them: the index knows its heartbeat to five minutes only.
+        failed: Pending or processing documents that the sweep marked failed.
+        purged: Superseded documents that the sweep removed.
+        cleaned: Failed documents, abandoned attempts and removed documents whose data was removed once more after the
+            longest life of a writer, and collections whose deletion was finished.
+        advanced: Pages of reindexes, reconciles and deletions of collections that were worked on.
+        skipped_no_tenant: Rows without a tenant, which are never touched.
+        left: Rows that were due and not reached, counted up to 1,000. A document that is alive may be among them,
+            because the sweep's index holds heartbeats to five minutes only.
     """
 
     failed: int = 0
@@ -27,12 +27,12 @@ class RecoveryResult(Model):
 
 
 class ReindexProgress(Model):
-    """How far a reindex is.
+    """The progress of a reindex.
 
     Attributes:
-        documents: ready documents whose vectors have been replaced.
-        chunks: their chunks.
-        finished: whether every ready document has had its turn.
+        documents: The number of ready documents whose vectors have been replaced.
+        chunks: The number of chunks of these documents.
+        finished: Whether every ready document has been reindexed.
     """
 
     model_config = with_example(
@@ -55,16 +55,16 @@ class ReindexProgress(Model):
 
 
 class ReconcileReport(Model):
-    """What the last comparison of a collection's rows and vectors found, and has repaired.
+    """The findings and repairs of the last comparison of a collection's rows with its vectors.
 
     Attributes:
-        chunks: chunk rows compared.
-        vectors: vectors compared.
-        embedded_again: chunks whose vectors were missing.
-        removed: vectors without a row that is served or in progress.
-        lost: chunks of ready documents without a row; nothing can bring them back but an ingest.
-        counters_corrected: gates' sums that disagreed with the rows.
-        finished: whether both directions and the counters are through.
+        chunks: The number of chunk rows that were compared.
+        vectors: The number of vectors that were compared.
+        embedded_again: Chunks whose vectors were missing and have been written again.
+        removed: Vectors that were removed, because they had no chunk row of a served or unfinished document.
+        lost: Chunks of ready documents whose rows are missing. Only an ingest of the content brings them back.
+        counters_corrected: Counters of gates that disagreed with the rows and have been corrected.
+        finished: Whether the rows, the vectors and the counters have all been compared.
     """
 
     collection_id: CollectionId

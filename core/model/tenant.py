@@ -1,4 +1,4 @@
-"""The tenant: who owns the data of a call."""
+"""The tenant: who owns the data that a call works on. Every call runs in exactly one tenant."""
 
 import re
 from typing import Any, Self
@@ -8,14 +8,14 @@ from pydantic_core import CoreSchema, core_schema
 
 from core.model.errors import InvalidArgument, TenantRequired
 
-_FORM = re.compile(r"[A-Za-z0-9._:@=+-]{1,128}")
+_NAME = re.compile(r"[A-Za-z0-9._:@=+-]{1,128}")
 
 
 class Tenant(str):
-    """A checked tenant name: 1 to 128 of ``A-Z a-z 0-9 . _ : @ = + -``.
+    """The validated name of a tenant: 1 to 128 of the characters ``A-Z a-z 0-9 . _ : @ = + -``.
 
-    Nothing in it can end a part of a table key, a path or a query, so it is used in all three as it is.
-    Every store function takes one; a plain string is not accepted by the type checker.
+    None of these characters separates the parts of a table key, a path or a query, so the name is used in all three
+    without escaping. Every function that reads or writes data takes a Tenant; the type checker accepts no plain string.
 
     Raises:
         InvalidArgument: the name has another form.
@@ -24,7 +24,7 @@ class Tenant(str):
     __slots__ = ()
 
     def __new__(cls, name: str) -> Self:
-        if not _FORM.fullmatch(name):
+        if not _NAME.fullmatch(name):
             raise InvalidArgument("A tenant is 1 to 128 letters, digits and . _ : @ = + -", field="tenant")
         return super().__new__(cls, name)
 
@@ -34,16 +34,17 @@ class Tenant(str):
 
 
 def resolve_tenant(context: Tenant | None, explicit: str | None, *, empty_is_none: bool = False) -> Tenant:
-    """The one tenant a call runs in.
+    """Decides in which tenant a call runs.
 
     Args:
-        context: the tenant the caller is known to be, from a verified token.
-        explicit: the tenant that the call itself names; None when it names none.
-        empty_is_none: whether an explicit ``""`` names nothing (the older option) or is a value of its own.
+        context: the tenant of the caller's verified token; None where there is no token.
+        explicit: the tenant that the call itself names; None when the call names none.
+        empty_is_none: whether an explicit ``""`` names no tenant, as in the engine's deprecated option, or is a name
+            like any other.
 
     Raises:
-        InvalidArgument: both are there and differ, or the explicit one has a wrong form.
-        TenantRequired: there is none.
+        InvalidArgument: both tenants are named and differ, or the explicit name has a wrong form.
+        TenantRequired: neither tenant is named.
     """
     if explicit == "" and empty_is_none:
         explicit = None

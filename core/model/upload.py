@@ -1,4 +1,4 @@
-"""An upload: content that is too large for a request's body goes straight into the bucket."""
+"""Uploads: content that is too large for a request goes straight into the bucket, by a signed URL."""
 
 from typing import Annotated
 
@@ -9,7 +9,7 @@ from core.model.chunk import Attributes
 from core.model.document import SourceKey, SourceType, Title
 from core.model.ids import EXAMPLE_COLLECTION_ID, EXAMPLE_UPLOAD_ID
 
-# It becomes a header of the upload: printable ASCII only, so that nothing can end the header.
+# The media type becomes a header of the upload. It is printable ASCII, so that it cannot end the header.
 MediaType = Annotated[
     SourceType,
     StringConstraints(pattern=r"^[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+( *;[ -~]*)?$"),
@@ -17,12 +17,14 @@ MediaType = Annotated[
 
 
 class NewUpload(Model):
-    """What a caller says of an object before it is uploaded.
+    """The description of an object that is going to be uploaded.
 
     Attributes:
-        source_key: names the source; it becomes the end of the object's key.
-        source_type: the media type, with an optional ``charset``; absent: it follows from the key's ending.
-        size: bytes; the upload must have exactly this length.
+        source_key: The stable name of the source. It becomes the end of the object's key.
+        source_type: The media type, with an optional ``charset``; absent: the type follows from the key's ending.
+        title: The title of the document.
+        attributes: The attributes of the document, to filter by.
+        size: The length of the object in bytes. The upload must have exactly this length.
     """
 
     model_config = with_example(
@@ -43,7 +45,10 @@ class NewUpload(Model):
 
 
 class UploadInfo(Model):
-    """What waits in a row until the object arrives; only the upload's ID travels with the object."""
+    """The description of an upload, which waits in a row until the object arrives.
+
+    The object itself carries only the upload's ID.
+    """
 
     title: Title
     source_type: SourceType
@@ -51,11 +56,12 @@ class UploadInfo(Model):
 
 
 class Upload(Model):
-    """How to upload: one request with this method, URL and exactly these headers.
+    """The request that uploads one object: this method and URL, with exactly these headers.
 
     Attributes:
-        expires_at: the URL is refused after this.
-        max_bytes: the largest object that is ingested.
+        url: The signed URL.
+        expires_at: The time after which the bucket refuses the URL.
+        max_bytes: The largest object that is ingested, in bytes.
     """
 
     model_config = with_example(

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from core.model.hit import CompareHit, CompareResult, MmrSignal, Signal, Signals
+from core.model.comparison import CompareHit, CompareResult
+from core.model.hit import MmrSignal, Signal, Signals
 from core.model.ids import ChunkId
 from core.model.query import Strategy
 from core.ranking.fusion import in_order, share

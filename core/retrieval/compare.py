@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from core.clock import Clock
-from core.model.hit import CompareHit, CompareResult, Move, MoveCode, Signals
+from core.model.comparison import CompareHit, CompareResult, Move, MoveCode
+from core.model.hit import Signals
 from core.model.ids import ChunkId
 from core.model.query import RetrieveQuery, Strategy
 from core.model.tenant import Tenant

@@ -5,7 +5,7 @@ from itertools import islice
 
 from core.analysis.terms import query_terms
 from core.metadata.collections import Collections
-from core.model.filter import Filter, wanted
+from core.model.filter import Filter, equalities
 from core.model.hit import Hit, Reason, ReasonCode
 from core.model.tenant import Tenant
 from core.retrieval.ranking import RankedMatches
@@ -83,7 +83,7 @@ class Reasons:
         if filtered <= 0:
             return None
         if not hits:
-            for comparison in islice(wanted(scope.filter), MAX_VALUES_LOOKED_UP):
+            for comparison in islice(equalities(scope.filter), MAX_VALUES_LOOKED_UP):
                 if not self._matching(tenant, scope, comparison):
                     detail = f"No chunk has the attribute {comparison.field!r} with the value that the filter asks for"
                     code = ReasonCode.UNKNOWN_ATTRIBUTE_VALUE

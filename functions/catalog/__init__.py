@@ -1,1 +1,1 @@
-"""Collections, documents, chunks, and what the engine says of itself."""
+"""The function of collections, documents and chunks, and of what the engine says of itself."""

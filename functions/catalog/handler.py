@@ -1,4 +1,4 @@
-"""Collections, documents, chunks, components, extensions, health."""
+"""The catalog's routes: collections, documents, chunks, and what the engine says of itself."""
 
 from typing import Annotated
 
@@ -37,7 +37,7 @@ app = create_app("Weft catalog")
     responses=problems(CollectionAlreadyExists, PayloadTooLarge, UnsupportedMediaType),
 )
 def create_collection(body: NewCollection, engine: CurrentEngine, tenant: CurrentTenant) -> Collection:
-    """Creates a collection. What is left out is the engine's default."""
+    """Creates a collection. A setting that is absent takes the engine's default."""
     return engine.collections.create(tenant, body)
 
 
@@ -45,7 +45,7 @@ def create_collection(body: NewCollection, engine: CurrentEngine, tenant: Curren
 def list_collections(
     query: Annotated[CollectionsQuery, Query()], engine: CurrentEngine, tenant: CurrentTenant
 ) -> ListAnswer[Collection]:
-    """Lists collections, all or those with a name."""
+    """Lists the tenant's collections: all of them, or those of a name."""
     page = fit_page(
         engine.settings.answer_bytes,
         query.page(),
@@ -56,7 +56,7 @@ def list_collections(
 
 @app.get("/v1/collections/{collection_id}", tags=["collections"], responses=problems(CollectionNotFound))
 def get_collection(collection_id: CollectionId, engine: CurrentEngine, tenant: CurrentTenant) -> Collection:
-    """One collection, with its counts."""
+    """Returns a collection with its counts of ready documents and of their chunks."""
     return engine.collections.get(tenant, collection_id)
 
 
@@ -68,8 +68,10 @@ def get_collection(collection_id: CollectionId, engine: CurrentEngine, tenant: C
 def update_collection(
     collection_id: CollectionId, body: CollectionUpdate, engine: CurrentEngine, tenant: CurrentTenant
 ) -> Collection:
-    """Changes name, description, retrieval strategy or metadata. What is not given is left alone; metadata is
-    replaced whole."""
+    """Changes a collection's name, description, retrieval strategy or metadata.
+
+    A member that is absent stays as it is. Metadata is replaced whole.
+    """
     return engine.collections.update(tenant, collection_id, body)
 
 
@@ -81,7 +83,10 @@ def update_collection(
 def delete_collection(
     collection_id: CollectionId, engine: CurrentEngine, tenant: CurrentTenant, deadline: Deadline, response: Response
 ) -> Deletion:
-    """Removes a collection with its documents, chunks and vectors. A call that runs out of time answers 202."""
+    """Removes a collection with its documents, chunks and vectors.
+
+    A call whose time runs out answers 202, and the sweep removes the rest. The collection is not found from then on.
+    """
     deletion = engine.collections.delete(tenant, collection_id, deadline)
     response.status_code = 200 if deletion.complete else 202
     return deletion
@@ -89,7 +94,7 @@ def delete_collection(
 
 @app.get("/v1/collections/{collection_id}/stats", tags=["collections"], responses=problems(CollectionNotFound))
 def collection_stats(collection_id: CollectionId, engine: CurrentEngine, tenant: CurrentTenant) -> CollectionStats:
-    """Exact counts of ready documents and their chunks."""
+    """Returns exact counts of a collection's ready documents and of their chunks."""
     return engine.collections.stats(tenant, collection_id)
 
 
@@ -102,7 +107,10 @@ def collection_stats(collection_id: CollectionId, engine: CurrentEngine, tenant:
 def start_reindex(
     collection_id: CollectionId, engine: CurrentEngine, tenant: CurrentTenant, deadline: Deadline
 ) -> ReindexProgress:
-    """Embeds every ready document's chunks again, or goes on doing so; the sweep finishes it."""
+    """Starts a reindex, which embeds the chunks of every ready document again, or continues an unfinished one.
+
+    The call works until its time runs out; the sweep continues from there.
+    """
     return engine.reindex.start(tenant, collection_id, deadline)
 
 
@@ -112,7 +120,7 @@ def start_reindex(
     responses=problems(CollectionNotFound, ReindexNotFound),
 )
 def reindex_progress(collection_id: CollectionId, engine: CurrentEngine, tenant: CurrentTenant) -> ReindexProgress:
-    """How far the last reindex is."""
+    """Returns the progress of the collection's last reindex."""
     return engine.reindex.progress(tenant, collection_id)
 
 
@@ -120,7 +128,7 @@ def reindex_progress(collection_id: CollectionId, engine: CurrentEngine, tenant:
 def list_documents(
     query: Annotated[DocumentsQuery, Query()], engine: CurrentEngine, tenant: CurrentTenant
 ) -> ListAnswer[Document]:
-    """Lists the documents of a collection, or all of the tenant's."""
+    """Lists the documents of a collection, or all documents of the tenant."""
     page = fit_page(
         engine.settings.answer_bytes,
         query.page(),
@@ -133,7 +141,7 @@ def list_documents(
 
 @app.get("/v1/documents/{document_id}", tags=["documents"], responses=problems(DocumentNotFound))
 def get_document(document_id: DocumentId, engine: CurrentEngine, tenant: CurrentTenant) -> Document:
-    """One document in its state; a failed one says why."""
+    """Returns a document with its state. A failed document has the reason in `error`."""
     return engine.documents.get(tenant, document_id)
 
 
@@ -150,7 +158,7 @@ def list_document_chunks(
     engine: CurrentEngine,
     tenant: CurrentTenant,
 ) -> ListAnswer[Chunk]:
-    """Lists a document's chunks, in document order."""
+    """Lists the chunks of a document, in document order."""
     page = fit_page(
         engine.settings.answer_bytes,
         query.page(),
@@ -163,7 +171,7 @@ def list_document_chunks(
 def list_chunks(
     query: Annotated[ChunksQuery, Query()], engine: CurrentEngine, tenant: CurrentTenant
 ) -> ListAnswer[Chunk]:
-    """Lists the chunks of a collection or of a document. One of the two must be named."""
+    """Lists the chunks of a collection or of a document. The query must name one of the two."""
     page = fit_page(
         engine.settings.answer_bytes,
         query.page(),
@@ -174,25 +182,25 @@ def list_chunks(
 
 @app.get("/v1/chunks/{chunk_id}", tags=["chunks"], responses=problems(ChunkNotFound))
 def get_chunk(chunk_id: ChunkId, engine: CurrentEngine, tenant: CurrentTenant) -> Chunk:
-    """One chunk of a version that is served."""
+    """Returns a chunk of a ready document."""
     return engine.chunks.get(tenant, chunk_id)
 
 
 @app.get("/v1/chunks/{chunk_id}/lineage", tags=["chunks"], responses=problems(ChunkNotFound))
 def chunk_lineage(chunk_id: ChunkId, engine: CurrentEngine, tenant: CurrentTenant) -> LineageChain:
-    """The chain from a chunk up to its document and the document's source."""
+    """Returns the chain from a chunk up to its document and the document's source."""
     return engine.chunks.lineage(tenant, chunk_id)
 
 
 @app.get("/v1/components", tags=["engine"], responses=problems())
 def components(engine: CurrentEngine, _: CurrentTenant) -> Components:
-    """Every stage of the pipeline as it is configured."""
+    """Returns every stage of the pipeline as it is configured, and the strategies that questions can name."""
     return engine.status.components()
 
 
 @app.get("/v1/extensions", tags=["engine"], responses=problems())
 def extensions(engine: CurrentEngine, _: CurrentTenant) -> ListAnswer[ExtensionInfo]:
-    """The registered extensions and their hooks, in registration order."""
+    """Lists the registered extensions and their hooks, in order of registration."""
     return ListAnswer(items=engine.observer.describe())
 
 
@@ -202,7 +210,7 @@ def extensions(engine: CurrentEngine, _: CurrentTenant) -> ListAnswer[ExtensionI
     responses={**problems(always=(InvalidArgument,)), 503: {"model": Health, "description": "A store does not answer"}},
 )
 def health(engine: CurrentEngine, response: Response) -> Health:
-    """Whether each store answers. Needs no token."""
+    """Says whether each store answers. The call needs no token."""
     answer = engine.status.health()
     response.status_code = 200 if answer.status == "ok" else 503
     return answer

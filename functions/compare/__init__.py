@@ -1,1 +1,1 @@
-"""The final ranking beside the raw vector ranking."""
+"""The function of comparisons."""

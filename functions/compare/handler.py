@@ -1,12 +1,12 @@
-"""Compare."""
+"""The route of comparisons."""
 
 from core.http.answers import problems
 from core.http.app import create_app, lambda_handler
 from core.http.dependencies import CurrentEngine, CurrentTenant, Deadline
 from core.http.limits import fit_comparison
 from core.http.schemas import QuestionBody
+from core.model.comparison import CompareResult
 from core.model.errors import CollectionNotFound, PayloadTooLarge, UnsupportedMediaType
-from core.model.hit import CompareResult
 
 app = create_app("Weft compare")
 
@@ -19,7 +19,7 @@ app = create_app("Weft compare")
 async def compare(
     body: QuestionBody, engine: CurrentEngine, tenant: CurrentTenant, deadline: Deadline
 ) -> CompareResult:
-    """The final ranking beside the raw vector ranking: what moved, and what was left out."""
+    """Ranks as a retrieve does, beside the raw vector ranking: which chunks moved, which were left out, and why."""
     return fit_comparison(engine.settings.answer_bytes, engine.compare(tenant, body.to_query(), deadline))
 
 

@@ -1,1 +1,1 @@
-"""Documents in: over HTTP, and from the bucket through the queue."""
+"""The functions that ingest documents: `http` for calls of the API, `events` for the bucket's changes in the queue."""

@@ -1,4 +1,4 @@
-"""Documents over HTTP, uploads, and the removal of a source."""
+"""The routes that ingest documents, create uploads and delete sources."""
 
 from typing import Annotated
 
@@ -27,10 +27,13 @@ from core.model.upload import NewUpload, Upload
 app = create_app("Weft ingest")
 
 _INGESTED: Answers = {
-    200: {"model": IngestResult, "description": "Unchanged, or superseded by a newer version: nothing was added"},
+    200: {
+        "model": IngestResult,
+        "description": "Nothing was added: the content is unchanged, or the source has a newer version",
+    },
     202: {
         "model": IngestResult,
-        "description": "Still in progress: another ingest is at this content, or it waits until searches see it",
+        "description": "Still in progress: another call ingests this content, or searches do not see it yet",
     },
 }
 
@@ -60,7 +63,10 @@ def ingest_document(
     deadline: Deadline,
     response: Response,
 ) -> IngestResult:
-    """Ingests one document. With a source key it is an upsert of that source."""
+    """Ingests a document. With a source key the call is an upsert: it replaces the content of that source.
+
+    The old content is served until the new content is ready. The same content again changes nothing.
+    """
     document = body.to_input(collection_id, engine.settings.inline_bytes)
     result = engine.ingest.ingest(tenant, document, deadline)
     response.status_code = _status(result)
@@ -81,7 +87,7 @@ def _status(result: IngestResult) -> int:
 def ingest_batch(
     collection_id: CollectionId, body: BatchBody, engine: CurrentEngine, tenant: CurrentTenant, deadline: Deadline
 ) -> BatchAnswer:
-    """Ingests 1 to 100 documents. Each has its own answer, in order; one that is refused stops no other."""
+    """Ingests 1 to 100 documents. The answer has a result for each, in order; a refused document stops no other."""
     engine.collections.get(tenant, collection_id)
     inputs = [_to_input(document, collection_id, engine.settings.inline_bytes) for document in body.documents]
     answers = engine.ingest.batch(tenant, inputs, deadline)
@@ -111,7 +117,7 @@ def _to_input(
     responses=problems(CollectionNotFound, PayloadTooLarge, UnsupportedMediaType),
 )
 def create_upload(collection_id: CollectionId, body: NewUpload, engine: CurrentEngine, tenant: CurrentTenant) -> Upload:
-    """A signed URL for one object; it is ingested once it has been uploaded."""
+    """Creates a signed URL that uploads one object. The object is ingested after it has been uploaded."""
     return engine.uploads.create(tenant, collection_id, body)
 
 
@@ -128,7 +134,10 @@ def delete_source(
     deadline: Deadline,
     response: Response,
 ) -> Deletion:
-    """Removes every version of a source. Nothing to remove is success."""
+    """Removes every version of a source. A source that does not exist is removed with success.
+
+    A call whose time runs out answers 202, and the sweep removes the rest.
+    """
     deletion = engine.documents.delete_source(tenant, collection_id, query.key, deadline)
     response.status_code = 200 if deletion.complete else 202
     return deletion

@@ -1,1 +1,1 @@
-"""The scheduled sweep."""
+"""The function of the scheduled sweep."""

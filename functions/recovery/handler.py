@@ -1,4 +1,4 @@
-"""The scheduled sweep: drains what is due until nothing is left or the time is nearly up."""
+"""The scheduled sweep. It repeats sweeps until nothing is due or the function's time is nearly up."""
 
 from typing import Any
 
@@ -8,14 +8,14 @@ from core.engine import Engine
 from core.powertools import configure_logging, logger
 from core.wiring import engine_from_environment
 
-# A document's cleaning that has begun is finished within this.
+# The last sweep starts no new document this long before the time-out: removing a document's data ends within it.
 _MARGIN_S = 15.0
 
 configure_logging()
 
 
 def drain(context: LambdaContext, engine: Engine) -> dict[str, Any]:
-    """One drain, within the time that the function has left."""
+    """Repeats sweeps within the time that the function has left, and returns their counts."""
     seconds = context.get_remaining_time_in_millis() / 1000 - _MARGIN_S
     result = engine.recovery.drain(engine.clock.monotonic() + seconds)
     counts = result.model_dump(mode="json")

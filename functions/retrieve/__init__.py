@@ -1,1 +1,1 @@
-"""Ranked chunks and cited contexts out."""
+"""The function that retrieves ranked chunks and assembles cited contexts."""

@@ -1,4 +1,4 @@
-"""Retrieve and assemble."""
+"""The routes that retrieve chunks and assemble contexts."""
 
 from core.http.answers import problems
 from core.http.app import create_app, lambda_handler
@@ -19,7 +19,10 @@ app = create_app("Weft retrieve")
 async def retrieve(
     body: RetrieveBody, engine: CurrentEngine, tenant: CurrentTenant, deadline: Deadline
 ) -> RetrieveResult:
-    """The chunks nearest to a question, and a cited context of them. An answer with fewer than top_k hits says why."""
+    """Finds the chunks that answer a question best, and builds a cited context of them if the body asks for one.
+
+    An answer with fewer than `top_k` hits has a `reason`.
+    """
     return fit_retrieval(
         engine.settings.answer_bytes, engine.retrieve(tenant, body.to_query(), body.assemble, deadline)
     )
@@ -27,7 +30,10 @@ async def retrieve(
 
 @app.post("/v1/assemble", tags=["retrieve"], responses=problems(StaleRanking, PayloadTooLarge, UnsupportedMediaType))
 async def assemble(body: AssembleBody, engine: CurrentEngine, tenant: CurrentTenant) -> AssembledRefs:
-    """A context within a token budget, with a citation for each marker. Nothing is embedded."""
+    """Builds a context of chunks that an earlier answer named, within a token budget, with a citation for each marker.
+
+    Nothing is embedded. A chunk that is gone makes the whole ranking stale: retrieve again.
+    """
     answer = engine.assemble_refs(tenant, body.refs, body)
     return refuse_too_large(engine.settings.answer_bytes, answer)
 

@@ -8,7 +8,8 @@ import pytest
 from core.http.limits import answer_size, fit_comparison, fit_page, fit_retrieval
 from core.model.base import Model
 from core.model.chunk import Chunk
-from core.model.hit import CompareHit, CompareResult, Hit, Move, MoveCode, RetrieveResult
+from core.model.comparison import CompareHit, CompareResult, Move, MoveCode
+from core.model.hit import Hit, RetrieveResult
 from core.model.page import Page, PageRequest
 from core.model.query import RetrieveOptions, ScoreKind, Strategy
 from core.settings import Settings

@@ -8,7 +8,8 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # s
 from openapi_spec_validator import validate
 
 from core.http.problem import codes
-from core.model.hit import CompareResult, RetrieveResult
+from core.model.comparison import CompareResult
+from core.model.hit import RetrieveResult
 from core.ranking.explain import explain
 from infra import openapi
 from infra.template import load, routes

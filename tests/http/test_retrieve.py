@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.model.hit import CompareResult
+from core.model.comparison import CompareResult
 from core.model.ids import ChunkId, CollectionId, DocumentId
 from core.ranking.explain import explain
 from tests.support.embedder import HashedEmbedder

@@ -1,4 +1,4 @@
-"""Filters are checked whole before anything else happens."""
+"""Filters: the tree that a mapping is parsed into, and the mappings that are refused."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 from core.model.errors import InvalidArgument
-from core.model.filter import And, Comparison, Not, Operator, Or, comparisons, fields_of, parse_filter
+from core.model.filter import And, Comparison, Filter, Not, Operator, Or, comparisons, fields_of, parse_filter
 from tests.support.filters import filters
 
 
@@ -16,44 +16,50 @@ def eq(field: str, value: Any) -> Comparison:
 
 
 def nested(depth: int) -> dict[str, Any]:
-    """A filter of that many levels."""
-    asked: dict[str, Any] = {"a": 1}
+    """Nests a filter in ``not`` until it has that many levels."""
+    mapping: dict[str, Any] = {"a": 1}
     for _ in range(depth - 1):
-        asked = {"not": asked}
-    return asked
+        mapping = {"not": mapping}
+    return mapping
 
 
-def test_fields_and_operators_side_by_side_are_all_asked() -> None:
-    asked = {"year": {"gte": 2020, "lt": 2024}, "lang": {"in": ["en", "de"]}}
-    assert parse_filter(asked) == And(
+@pytest.mark.parametrize(
+    ("mapping", "parsed"),
+    [
         (
-            Comparison("year", Operator.GTE, 2020),
-            Comparison("year", Operator.LT, 2024),
-            Comparison("lang", Operator.IN, ("en", "de")),
-        )
-    )
+            {"year": {"gte": 2020, "lt": 2024}, "lang": {"in": ["en", "de"]}},
+            And(
+                (
+                    Comparison("year", Operator.GTE, 2020),
+                    Comparison("year", Operator.LT, 2024),
+                    Comparison("lang", Operator.IN, ("en", "de")),
+                )
+            ),
+        ),
+        (
+            {"a": 1, "or": [{"b": 2}, {"and": []}], "not": {"c": {"exists": True}}},
+            And((eq("a", 1), Or((eq("b", 2), And(()))), Not(Comparison("c", Operator.EXISTS, value=True)))),
+        ),
+        ({}, And(())),
+        ({"or": []}, Or(())),
+        ({"a": datetime(2020, 1, 1, tzinfo=UTC)}, eq("a", "2020-01-01T00:00:00+00:00")),
+    ],
+    ids=[
+        "fields and operators",
+        "and, or, not beside fields",
+        "empty",
+        "empty or",
+        "a date becomes text with its zone",
+    ],
+)
+def test_a_mapping_is_parsed_into_the_tree_that_it_describes(mapping: dict[str, Any], parsed: Filter) -> None:
+    assert parse_filter(mapping) == parsed
 
 
-def test_words_join_filters_beside_fields() -> None:
-    asked = {"a": 1, "or": [{"b": 2}, {"and": []}], "not": {"c": {"exists": True}}}
-    assert parse_filter(asked) == And(
-        (eq("a", 1), Or((eq("b", 2), And(()))), Not(Comparison("c", Operator.EXISTS, value=True)))
-    )
-    assert fields_of(parse_filter(asked)) == {"a", "b", "c"}
-
-
-def test_an_empty_mapping_asks_for_nothing() -> None:
-    assert parse_filter({}) == And(())
-    assert parse_filter({"or": []}) == Or(())
-
-
-def test_a_date_is_a_text_with_its_zone() -> None:
-    assert parse_filter({"a": datetime(2020, 1, 1, tzinfo=UTC)}) == eq("a", "2020-01-01T00:00:00+00:00")
-
-
-@given(asked=filters)
-def test_every_form_that_a_filter_can_have_is_taken(asked: dict[str, Any]) -> None:
-    assert {one.field for one in comparisons(parse_filter(asked))} == fields_of(parse_filter(asked))
+@given(mapping=filters)
+def test_every_valid_filter_is_parsed_and_its_fields_are_those_of_its_comparisons(mapping: dict[str, Any]) -> None:
+    parsed = parse_filter(mapping)
+    assert {comparison.field for comparison in comparisons(parsed)} == fields_of(parsed)
 
 
 WRONG = {
@@ -65,7 +71,7 @@ WRONG = {
     "no operator": ({"a": {}}, "'a' has no operator"),
     "a word of another language": ({"AND": [{"b": 1}]}, "takes a text"),
     "an empty name": ({"": 1}, "1 to 128 bytes"),
-    "a name that is no text": ({1: 1}, "no field"),
+    "a name that is no text": ({1: 1}, "1 cannot be a field"),
     "a long name": ({"ü" * 65: 1}, "1 to 128 bytes"),
     "a control character in a name": ({"a\x1fb": 1}, "control"),
     "half of a surrogate pair in a name": ({"\ud800": 1}, "surrogate"),
@@ -99,28 +105,28 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize(("asked", "named"), WRONG.values(), ids=WRONG)
-def test_a_wrong_filter_is_refused_and_the_answer_names_what_is_wrong(asked: Any, named: str) -> None:
-    with pytest.raises(InvalidArgument, match=named) as refused:
-        parse_filter(asked)
+@pytest.mark.parametrize(("mapping", "reason"), WRONG.values(), ids=WRONG)
+def test_a_wrong_filter_is_refused_with_a_short_message_that_says_the_reason(mapping: Any, reason: str) -> None:
+    with pytest.raises(InvalidArgument, match=reason) as refused:
+        parse_filter(mapping)
     assert refused.value.extras["field"] == "filter"
     assert len(refused.value.detail) < 500
 
 
-@pytest.mark.parametrize("place", [lambda one: {"or": [{"a": 1}, one]}, lambda one: {"not": one}])
 @pytest.mark.parametrize("wrong", [{"a": {"near": 1}}, {"": 1}, {"a": None}])
-def test_what_is_wrong_is_refused_wherever_it_stands(place: Any, wrong: dict[str, Any]) -> None:
-    with pytest.raises(InvalidArgument):
-        parse_filter(place(wrong))
+def test_a_wrong_filter_inside_or_and_not_is_refused(wrong: dict[str, Any]) -> None:
+    for mapping in ({"or": [{"a": 1}, wrong]}, {"not": wrong}):
+        with pytest.raises(InvalidArgument):
+            parse_filter(mapping)
 
 
-def test_the_limits_themselves_are_taken() -> None:
+def test_a_filter_exactly_at_each_limit_is_accepted() -> None:
     parse_filter(nested(8))
     parse_filter({"or": [{"a": {"gt": 1, "lt": 9}}] * 128})
     parse_filter({"a": {"in": list(range(1000))}, "n" * 128: "x" * 1024, "b": {"in": [2**63 - 1, -(2**63), 1e300]}})
     parse_filter({"a": {"gt": "ü" * 256}})
 
 
-def test_a_filter_as_deep_as_memory_is_refused_like_any_other() -> None:
+def test_a_filter_of_100000_levels_is_refused_like_any_other_that_is_too_deep() -> None:
     with pytest.raises(InvalidArgument, match="levels"):
         parse_filter(nested(100_000))

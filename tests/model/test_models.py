@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from core.model.base import rfc3339
 from core.model.collection import CollectionUpdate, NewCollection
-from core.model.document import check_source_key, normalize_source_version, source_id
+from core.model.document import normalize_source_version, source_id, validate_source_key
 from core.model.errors import InvalidArgument
 from core.model.ids import CollectionId
 from core.model.ingest import IngestInput
@@ -71,13 +71,13 @@ def test_an_update_cannot_change_what_chunks_were_made_by(field: str) -> None:
 
 @pytest.mark.parametrize("key", ["a", "s3://bucket/a b.txt", "ключ", " a ", "x" * 1024, "é" * 512, "a#b/../c\n"])
 def test_a_source_key_is_1_to_1024_bytes(key: str) -> None:
-    assert check_source_key(key) == key
+    assert validate_source_key(key) == key
 
 
 @pytest.mark.parametrize("key", ["", " ", "\t\n", "\u3000", "x" * 1025, "é" * 513, "\ud800"])
 def test_a_blank_too_long_or_broken_source_key_is_refused(key: str) -> None:
     with pytest.raises(InvalidArgument) as refused:
-        check_source_key(key)
+        validate_source_key(key)
     assert refused.value.extras["field"] == "source_key"
     with pytest.raises((InvalidArgument, ValidationError)):
         IngestInput(collection_id=COLLECTION, content=b"x", source_key=key)

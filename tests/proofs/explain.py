@@ -25,9 +25,9 @@ from typing import Any
 
 from core.analysis.terms import query_terms
 from core.model.collection import Collection, NewCollection
+from core.model.comparison import CompareResult
 from core.model.errors import Unavailable
 from core.model.filter import parse_filter
-from core.model.hit import CompareResult
 from core.model.ids import ChunkId, CollectionId
 from core.model.ingest import IngestInput
 from core.model.page import PageRequest

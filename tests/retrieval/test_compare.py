@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.model.comparison import CompareHit, CompareResult, MoveCode
 from core.model.errors import Unavailable
-from core.model.hit import CompareHit, CompareResult, MoveCode, ReasonCode
+from core.model.hit import ReasonCode
 from core.model.query import RetrieveQuery, ScoreKind, Strategy
 from core.ranking.explain import explain
 from core.vectors.types import VectorMatch, VectorQuery

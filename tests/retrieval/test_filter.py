@@ -8,8 +8,9 @@ from core.metadata.fields import MAX_FIELDS, Fields
 from core.metadata.table import Key
 from core.metadata.wire import Item
 from core.model.collection import Collection
+from core.model.comparison import CompareResult
 from core.model.errors import InvalidArgument
-from core.model.hit import CompareResult, Reason, ReasonCode, RetrieveResult
+from core.model.hit import Reason, ReasonCode, RetrieveResult
 from core.model.query import RetrieveQuery
 from tests.support.engines import ACME, GLOBEX, World
 from tests.support.meddling import MeddlingVectors

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from core.analysis.terms import query_terms
 from core.metadata.documents import Documents
 from core.model.collection import Collection
+from core.model.comparison import CompareResult
 from core.model.errors import CollectionNotFound, InvalidArgument, NotConfigured, Unavailable
-from core.model.hit import CompareResult, ReasonCode, RetrieveResult
+from core.model.hit import ReasonCode, RetrieveResult
 from core.model.ids import ChunkId, CollectionId, DocumentId
 from core.model.page import PageRequest
 from core.model.query import RetrieveQuery, ScoreKind, Strategy

@@ -9,7 +9,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from core.model.filter import MAX_BOUND_BYTES
+from core.model.filter import MAX_RANGE_TEXT_BYTES
 
 NAMES = ["a", "ab", "größe 😀"]
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d)(?:\.(\d+))?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
@@ -117,7 +117,7 @@ attributes = st.dictionaries(st.sampled_from(NAMES), scalars | st.lists(strings,
 
 def _has_order(value: Any) -> bool:
     """Whether a range may end there."""
-    return not isinstance(value, bool) and (not isinstance(value, str) or len(value.encode()) <= MAX_BOUND_BYTES)
+    return not isinstance(value, bool) and (not isinstance(value, str) or len(value.encode()) <= MAX_RANGE_TEXT_BYTES)
 
 
 def _filters(values: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from core.model.chunk import MAX_NAME_BYTES, MAX_TEXT_BYTES
 from core.model.component import TenantFilter
-from core.model.filter import MAX_BOUND_BYTES, Filter, parse_filter
+from core.model.filter import MAX_RANGE_TEXT_BYTES, Filter, parse_filter
 from core.model.ids import ChunkId, CollectionId
 from core.model.tenant import Tenant
 from core.model.vector import Vector, VectorSpace
@@ -454,7 +454,7 @@ class TestFiltering:
     def test_a_range_may_end_at_the_longest_text_under_the_longest_name(
         self, store: VectorStore, tenant: Tenant
     ) -> None:
-        name, bound = "n" * MAX_NAME_BYTES, "a" * MAX_BOUND_BYTES
+        name, bound = "n" * MAX_NAME_BYTES, "a" * MAX_RANGE_TEXT_BYTES
         texts = [bound[1:], bound, bound + "a", "a" * MAX_TEXT_BYTES, "b"]
         records = [replace(record(chunk_id(index), NORTH), attributes={name: text}) for index, text in enumerate(texts)]
         store.write(tenant, SPACE, records)
