@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import boto3
 from botocore.config import Config
@@ -51,7 +51,6 @@ _THROTTLED = {
     "InternalServerError",
     "ServiceUnavailable",
 }
-
 
 # The engine decides again after a failed write, so the client library tries only four times. Parameters are not
 # validated here, because the service validates them anyway.
@@ -209,8 +208,8 @@ class Table:
         return self._query(
             names=("pk", "sk"),
             partition=partition,
-            condition="begins_with(sk, :sort)",
-            sort={":sort": prefix},
+            condition="begins_with(sk, :sort)" if prefix else None,
+            sort={":sort": prefix} if prefix else {},
             after=None if after is None else {"pk": partition, "sk": after},
             descending=descending,
             limit=limit,
@@ -257,8 +256,6 @@ class Table:
         limit: int | None,
         options: Mapping[str, Any],
     ) -> Iterator[Item]:
-        if condition == "begins_with(sk, :sort)" and not sort[":sort"]:
-            condition, sort = None, {}
         arguments: dict[str, Any] = {
             "TableName": self._name,
             "KeyConditionExpression": f"{names[0]} = :partition" + (f" AND {condition}" if condition else ""),
@@ -304,11 +301,8 @@ class Table:
             ConditionFailed: at least one condition did not hold.
             Conflict: another transaction was at a row, or DynamoDB was busy. No condition is known to fail.
         """
-        items: list[Any] = []
-        for action in actions:
-            kind, arguments = self._wire(action)
-            items.append({kind: arguments})
-        _call(partial(self._client.transact_write_items, TransactItems=items))
+        items = [dict([self._wire(action)]) for action in actions]
+        _call(partial(self._client.transact_write_items, TransactItems=cast(Any, items)))
 
     def _wire(self, action: Action) -> tuple[str, dict[str, Any]]:
         arguments: dict[str, Any] = {"TableName": self._name}
