@@ -41,9 +41,16 @@ _ALL_ROWS = "attribute_exists(pk)"
 
 @dataclass(frozen=True)
 class Edit:
-    """A change of one function. ``change`` is given the function's syntax tree, without its docstring."""
+    """A change of one function.
+
+    Attributes:
+        source: the function's text, as it was when the mutants were imported: a run takes minutes, and the file may
+            change while it lasts.
+        change: changes the function's syntax tree, which has no docstring.
+    """
 
     function: FunctionType
+    source: str
     change: Callable[[ast.FunctionDef], None]
 
     def __call__(self, tree: ast.FunctionDef) -> None:
@@ -81,7 +88,7 @@ def condition(function: Callable[..., Any], words: str, template: str) -> Edit:
         found = smallest(conditions(tree), words)
         replace(tree, found, filled(template, found))
 
-    return Edit(_plain(function), change)
+    return _edit(function, change)
 
 
 def becomes(function: Callable[..., Any], words: str, template: str) -> Edit:
@@ -91,7 +98,7 @@ def becomes(function: Callable[..., Any], words: str, template: str) -> Edit:
         found = smallest(expressions(tree), words)
         replace(tree, found, filled(template, found))
 
-    return Edit(_plain(function), change)
+    return _edit(function, change)
 
 
 def value(function: Callable[..., Any], name: str, template: str, *, of: str = "") -> Edit:
@@ -108,7 +115,7 @@ def value(function: Callable[..., Any], name: str, template: str, *, of: str = "
         else:
             owner.values[number] = filled(template, owner.values[number])
 
-    return Edit(_plain(function), change)
+    return _edit(function, change)
 
 
 def without(function: Callable[..., Any], name: str, *, of: str = "") -> Edit:
@@ -121,7 +128,7 @@ def without(function: Callable[..., Any], name: str, *, of: str = "") -> Edit:
         else:
             del owner.keys[number], owner.values[number]
 
-    return Edit(_plain(function), change)
+    return _edit(function, change)
 
 
 def skip(function: Callable[..., Any], words: str) -> Edit:
@@ -136,7 +143,7 @@ def instead(function: Callable[..., Any], words: str, statements: str) -> Edit:
         found = smallest(steps(tree), words)
         replace(tree, found, filled_statements(statements, found) if isinstance(found, ast.stmt) else None)
 
-    return Edit(_plain(function), change)
+    return _edit(function, change)
 
 
 def clause(function: Callable[..., Any], attribute: str) -> Edit:
@@ -144,16 +151,16 @@ def clause(function: Callable[..., Any], attribute: str) -> Edit:
 
     A condition that has no other clause then demands that the row exists.
     """
-    plain = _plain(function)
+    names = inspect.unwrap(function).__globals__
 
     def change(tree: ast.FunctionDef) -> None:
-        texts = {node: text for node in expressions(tree) if (text := _text(node, plain.__globals__)) is not None}
+        texts = {node: text for node in expressions(tree) if (text := _text(node, names)) is not None}
         nodes = [node for node, text in texts.items() if _has_clause(text, attribute)]
         whole = [node for node in nodes if not any(contains(other, node) for other in nodes)]
         found = only(whole, f"a clause on {attribute}")
         replace(tree, found, ast.Constant(_without_clause(texts[found], attribute)))
 
-    return Edit(plain, change)
+    return _edit(function, change)
 
 
 def parameter(function: Callable[..., Any], name: str, expression: str) -> Edit:
@@ -164,15 +171,15 @@ def parameter(function: Callable[..., Any], name: str, expression: str) -> Edit:
             raise LookupError(f"no argument {name}")
         tree.body[:0] = ast.parse(f"{name} = {expression}").body
 
-    return Edit(_plain(function), change)
+    return _edit(function, change)
 
 
-def _plain(function: Callable[..., Any]) -> FunctionType:
-    """The function behind a method and its decorators."""
+def _edit(function: Callable[..., Any], change: Callable[[ast.FunctionDef], None]) -> Edit:
+    """An edit of a function, or of the function behind a method and its decorators."""
     plain = inspect.unwrap(getattr(function, "__func__", function))
     if not isinstance(plain, FunctionType):
         raise TypeError(f"{function} is no function")
-    return plain
+    return Edit(plain, inspect.getsource(plain), change)
 
 
 # -- condition expressions of DynamoDB -------------------------------------------------------------

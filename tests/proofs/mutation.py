@@ -3,11 +3,10 @@
 import __future__
 
 import ast
-import inspect
 import re
 import textwrap
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from types import CodeType, FunctionType
@@ -76,13 +75,13 @@ def _values_in_use() -> Iterator[None]:
         yield
 
 
-def _edited(function: FunctionType, edits: Iterable[Edit]) -> CodeType:
+def _edited(function: FunctionType, edits: Sequence[Edit]) -> CodeType:
     """The code of a function with edits.
 
     Raises:
         LookupError: an edit does not apply.
     """
-    [tree] = ast.parse(textwrap.dedent(inspect.getsource(function))).body
+    [tree] = ast.parse(textwrap.dedent(edits[0].source)).body
     if not isinstance(tree, ast.FunctionDef):
         raise TypeError(f"{function.__qualname__} is not made by def")
     # The code alone is taken over, so decorators and defaults stay as they are.

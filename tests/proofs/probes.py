@@ -18,6 +18,7 @@ from tests.proofs import (
     reconcile,
     redelivery,
     scripts,
+    sweep,
 )
 from tests.proofs.command import Options
 from tests.proofs.crash import try_operation
@@ -123,6 +124,13 @@ def redelivered(options: Options) -> Iterator[Tally]:
 def repaired(options: Options) -> Iterator[Tally]:
     """The reconcile of a few small collections that were damaged."""
     yield reconcile.try_small(options, 3, lambda line: None)
+
+
+def stuck(options: Options) -> Iterator[Tally]:
+    """Sweeps over documents of which the oldest cannot be cleaned."""
+    tally = Tally()
+    tally.add("the oldest documents cannot be cleaned", sweep.stuck_problems())
+    yield tally
 
 
 def isolated(options: Options) -> Iterator[Tally]:

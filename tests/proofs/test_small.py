@@ -5,9 +5,7 @@ from typing import Any
 
 import pytest
 
-from core.recovery.sweep import RecoveryService
 from core.vectors.opensearch.index import KnnEngine
-from functions.ingest.events import QueueMessages
 from tests.proofs import (
     citations,
     crash,
@@ -24,8 +22,8 @@ from tests.proofs import (
 )
 from tests.proofs.command import Options, Report, hush
 from tests.proofs.killed import kill
-from tests.proofs.mutation import Mutant
-from tests.proofs.probes import beside, isolated, readied
+from tests.proofs.mutation import Mutant, switched_off
+from tests.proofs.probes import Probe, beside, isolated, readied, redelivered, repaired, stuck
 from tests.support.opensearch import ON_OPENSEARCH, store_on
 
 OPTIONS = Options(quiet=True)
@@ -186,48 +184,16 @@ def test_a_protection_of_OpenSearch_switched_off_turns_its_proof_red(mutant: Mut
     assert mutants.try_mutant(mutant, Options(vectors="opensearch", server=opensearch), probes=()).seen
 
 
-# -- faults that are no mutants ----------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
-    ("function", "answer", "kind"),
+    ("name", "probe", "kind"),
     [
-        ("core.recovery.reconcile.may_be_written", False, "false_repairs"),
-        ("core.recovery.reconcile.ReconcileService._without_document", [], "left"),
+        ("reconcile removes vectors of documents in progress", repaired, "false_repairs"),
+        ("reconcile leaves vectors without a document", repaired, "left"),
+        ("a row whose handling has failed is due again at once", stuck, "left"),
+        ("a message is acknowledged while its document is in progress", redelivered, "unsettled"),
     ],
-    ids=["it removes data in progress", "it leaves vectors without a document"],
 )
-def test_the_proof_of_reconcile_sees_a_reconcile_with_a_fault(
-    monkeypatch: pytest.MonkeyPatch, function: str, answer: object, kind: str
-) -> None:
-    monkeypatch.setattr(function, lambda *_: answer)
-    assert reconcile.try_small(Options(), 1, silent).problems[kind]
-
-
-def test_the_proof_of_the_sweep_sees_a_sweep_that_returns_to_what_it_cannot_clean(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(RecoveryService, "_postpone", lambda *_: None)
-    assert sweep.stuck_problems()
-
-
-class HastilyError(Exception):
-    """Raised in place of `NotAcknowledgedError`, and taken for success."""
-
-
-def test_the_proof_of_redelivery_sees_a_message_acknowledged_while_its_document_is_in_progress(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    ingest = QueueMessages._ingest
-
-    def acknowledge_at_once(*arguments: object) -> None:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("functions.ingest.events.NotAcknowledgedError", HastilyError)
-            try:
-                ingest(*arguments)  # type: ignore[arg-type]  # the arguments of the function that this replaces
-            except HastilyError:
-                return
-
-    monkeypatch.setattr(QueueMessages, "_ingest", acknowledge_at_once)
-    tally = redelivery.try_objects(Options(), "hasty", 25, deadly=True).tally
-    assert tally.problems["unsettled"], tally
+def test_a_proof_names_the_kind_of_promise_that_a_mutant_breaks(name: str, probe: Probe, kind: str) -> None:
+    [mutant] = mutants.named(name)
+    with switched_off(mutant):
+        assert any(tally.problems[kind] for tally in probe(OPTIONS))

@@ -5,9 +5,10 @@ from core.recovery.due_rows import DueRows
 from core.recovery.ready_chunks import next_ready_chunks
 from core.recovery.reconcile import ReconcileService
 from core.recovery.reembedding import Reembedding
+from core.recovery.sweep import RecoveryService
 from tests.proofs.edits import always, becomes, never, skip
 from tests.proofs.mutation import Mutant
-from tests.proofs.probes import LATE, cut, race, repaired, script
+from tests.proofs.probes import LATE, cut, race, repaired, script, stuck
 
 MUTANTS = (
     # -- sweep -----------------------------------------------------------------------------------------
@@ -31,6 +32,11 @@ MUTANTS = (
         skip(DueRows._collection, "remove_entries()"),
         probes=[script("a removal is written")],
     ),
+    Mutant(
+        "a row whose handling has failed is due again at once",
+        skip(RecoveryService._sweep, "postpone()"),
+        probes=[stuck],
+    ),
     # -- reindex ---------------------------------------------------------------------------------------
     Mutant(
         "a reindex writes after its writer's life",
@@ -42,6 +48,11 @@ MUTANTS = (
         "reconcile removes vectors of documents in progress",
         always(ReconcileService._without_document, "may_be_written"),
         probes=[race("reconcile")],
+    ),
+    Mutant(
+        "reconcile leaves vectors without a document",
+        becomes(ReconcileService._check_vectors, "without_document()", "[]"),
+        probes=[repaired],
     ),
     Mutant(
         "reconcile leaves vectors beyond a document's last chunk",
