@@ -138,16 +138,16 @@ def _finish_queue(settings: Settings) -> FinishQueue | None:
 def _embedders(settings: Settings, clock: Clock) -> list[Embedder]:
     # Imported only where it is chosen: a deployed function has no numpy and no onnxruntime.
     if settings.embedder == "embedded":
-        from core.embedding.models import find_model
+        from core.embedding.models import find_embedding_model
         from core.embedding.onnx import OnnxEmbedder
 
-        return [OnnxEmbedder(find_model(settings.embedded_model))]
+        return [OnnxEmbedder(find_embedding_model(settings.embedded_model))]
     if settings.embedder == "bedrock":
-        from core.embedding.bedrock import BedrockEmbedder, bedrock_client
+        from core.embedding.bedrock import BedrockEmbedder, embedding_client
 
         return [
             BedrockEmbedder(
-                bedrock_client(), clock, model=settings.bedrock_model, dimensions=settings.bedrock_dimensions
+                embedding_client(), clock, model=settings.bedrock_model, dimensions=settings.bedrock_dimensions
             )
         ]
     return []
@@ -155,14 +155,14 @@ def _embedders(settings: Settings, clock: Clock) -> list[Embedder]:
 
 def _reranker(settings: Settings, clock: Clock) -> Reranker | None:
     if settings.reranker == "embedded":
-        from core.reranking.models import find_model
+        from core.reranking.models import find_reranking_model
         from core.reranking.onnx import OnnxReranker
 
-        return OnnxReranker(find_model(settings.reranker_model), clock, seconds=settings.rerank_seconds)
+        return OnnxReranker(find_reranking_model(settings.reranker_model), clock, seconds=settings.rerank_seconds)
     if settings.reranker == "bedrock":
-        from core.reranking.bedrock import BedrockReranker, bedrock_client
+        from core.reranking.bedrock import BedrockReranker, reranking_client
 
-        client = bedrock_client(settings.rerank_seconds)
+        client = reranking_client(settings.rerank_seconds)
         return BedrockReranker(client, clock, model=settings.bedrock_reranker_model, seconds=settings.rerank_seconds)
     return None
 

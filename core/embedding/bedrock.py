@@ -1,6 +1,7 @@
-"""Amazon Bedrock's Titan Text Embeddings V2.
+"""An embedder that uses Titan Text Embeddings V2 at Amazon Bedrock.
 
-Request and answer: https://docs.aws.amazon.com/bedrock/latest/userguide/model-parameters-titan-embed-text.html
+The shapes of requests and answers are those of
+https://docs.aws.amazon.com/bedrock/latest/userguide/model-parameters-titan-embed-text.html
 """
 
 import json
@@ -9,59 +10,66 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
 
-import boto3
 from botocore.exceptions import ClientError
 
 from core.clock import Clock
-from core.embedding.checks import check_texts, unit
-from core.embedding.types import Embeddings
-from core.inference.bedrock import ask, not_configured, region_needed, single_try
+from core.embedding.types import Embeddings, describe_embedder
+from core.inference.bedrock import bedrock_client, call_bedrock, not_configured
+from core.inference.validation import validate_texts
 from core.model.component import Component
 from core.model.errors import ConfigurationError, InvalidArgument, NotConfigured, WeftError
-from core.model.vector import Vector, VectorSpace
+from core.model.vector import Vector, VectorSpace, unit_vector
 from core.splitting.counting import CharsPerFour, TokenCounter
 
 if TYPE_CHECKING:
     from types_boto3_bedrock_runtime import BedrockRuntimeClient
 
 MODEL = "amazon.titan-embed-text-v2:0"
+"""The model's identifier at Amazon Bedrock."""
 DIMENSIONS = (256, 512, 1024)
+"""The numbers of dimensions that the model offers."""
 
 MAX_TOKENS = 2048
-"""Estimated tokens: 8,192 characters. The model takes 8,192 of its own tokens, and a token is seldom less than a
-character in any script; four characters a token holds for English alone."""
+"""The length of the longest text, in estimated tokens: 8,192 characters. The model takes 8,192 tokens of its own. In no
+script is a token often shorter than a character, so that a text of 8,192 characters nearly always fits. Only in English
+does a token have four characters on average."""
 
 PATIENCE_S = 10.0
-"""No further try begins after this many seconds: a call has 25, and one try takes up to READ_TIMEOUT_S."""
+"""For how many seconds a failed request is repeated. A call of the engine has 25 seconds, and the last try may take up
+to ``READ_TIMEOUT_S`` longer."""
 CONNECT_TIMEOUT_S = 2
 READ_TIMEOUT_S = 8
 CONNECTIONS = 32
 
 TOO_LONG = re.compile("too many input tokens|maxlength", re.IGNORECASE)
-"""Bedrock tells a text that is too long from a wrong request by its message alone."""
+"""Amazon Bedrock has no error code for a text that is too long: only the message tells it from other wrong requests."""
 
 
-class _Answer(NamedTuple):
+class _Embedding(NamedTuple):
     vector: Vector
     tokens: int
 
 
-def bedrock_client() -> "BedrockRuntimeClient":
-    """A client that leaves retrying to the embedder.
+def embedding_client() -> "BedrockRuntimeClient":
+    """Returns a client for `BedrockEmbedder`, which repeats failed requests itself.
 
     Raises:
-        ConfigurationError: no region is set.
+        ConfigurationError: no region is set. Set AWS_REGION.
     """
-    config = single_try(connect_timeout_s=CONNECT_TIMEOUT_S, read_timeout_s=READ_TIMEOUT_S, connections=CONNECTIONS)
-    with region_needed():
-        return boto3.client("bedrock-runtime", config=config)
+    client: BedrockRuntimeClient = bedrock_client(
+        "bedrock-runtime",
+        connect_timeout_s=CONNECT_TIMEOUT_S,
+        read_timeout_s=READ_TIMEOUT_S,
+        connections=CONNECTIONS,
+    )
+    return client
 
 
 class BedrockEmbedder:
-    """One request a text, several at once. Thread-safe.
+    """Embeds each text by one request, and sends several requests at a time. Thread-safe.
 
-    The model has no tokenizer to run here: ``counter`` is an estimate. A text that turns out too long all the same is
-    refused by the service, never cut.
+    The model's tokenizer cannot be run here, so ``counter`` estimates the number of tokens. A text may turn out to be
+    too long although the estimate allows it. The service then refuses the text, and does not truncate it.
     """
 
     def __init__(
@@ -69,13 +77,13 @@ class BedrockEmbedder:
     ) -> None:
         """
         Args:
-            client: as ``bedrock_client`` makes it.
-            model: as ``MODEL``.
-            dimensions: one of ``DIMENSIONS``.
-            concurrency: requests at once, over all calls of more than one text.
+            client: a client as `embedding_client` makes it.
+            model: the model's identifier; `MODEL` is the only one supported.
+            dimensions: the number of dimensions of the vectors, one of `DIMENSIONS`.
+            concurrency: how many requests run at a time. Calls with more than one text share this number.
 
         Raises:
-            ConfigurationError: another model, or dimensions that it does not have.
+            ConfigurationError: the model is not supported, or it does not offer that number of dimensions.
         """
         if model != MODEL:
             raise ConfigurationError(f"WEFT_BEDROCK_MODEL: {MODEL} is the one that is supported")
@@ -89,30 +97,26 @@ class BedrockEmbedder:
         self._pool = ThreadPoolExecutor(concurrency, thread_name_prefix="bedrock")
 
     def embed(self, texts: Sequence[str]) -> Embeddings:
-        """As the protocol says, and:
+        """Embeds texts, as `core.embedding.types.Embedder` says.
 
         Raises:
             NotConfigured: the credentials, the role or the region do not allow the model.
         """
-        check_texts(texts, [self.counter.count(text) for text in texts], self.max_tokens)
-        # A query is one text, and must not queue behind the hundreds of an ingest.
-        answers = [self._embed(texts[0])] if len(texts) == 1 else list(self._pool.map(self._embed, texts))
-        return Embeddings([answer.vector for answer in answers], sum(answer.tokens for answer in answers))
-
-    def describe(self) -> Component:
-        return Component(
-            name=self.space.model,
-            type="bedrock",
-            configured=True,
-            dimensions=self.space.dimensions,
-            max_tokens=self.max_tokens,
+        validate_texts(texts, [self.counter.count(text) for text in texts], self.max_tokens)
+        # A query is a single text. In the pool it would wait behind the hundreds of texts of an ingest.
+        embeddings = [self._embed(texts[0])] if len(texts) == 1 else list(self._pool.map(self._embed, texts))
+        return Embeddings(
+            [embedding.vector for embedding in embeddings], sum(embedding.tokens for embedding in embeddings)
         )
 
-    def _embed(self, text: str) -> _Answer:
-        last_start = self._clock.monotonic() + PATIENCE_S
-        return ask(lambda: self._request(text), self._clock, last_start=last_start, refused=_refusal)
+    def describe(self) -> Component:
+        return describe_embedder(self, "bedrock")
 
-    def _request(self, text: str) -> _Answer:
+    def _embed(self, text: str) -> _Embedding:
+        last_start = self._clock.monotonic() + PATIENCE_S
+        return call_bedrock(lambda: self._request(text), self._clock, last_start=last_start, refusal=_refusal)
+
+    def _request(self, text: str) -> _Embedding:
         dimensions = self.space.dimensions
         response = self._client.invoke_model(
             modelId=self.space.model,
@@ -121,14 +125,13 @@ class BedrockEmbedder:
             body=json.dumps({"inputText": text, "dimensions": dimensions, "normalize": True}),
         )
         answer = json.loads(response["body"].read())
-        embedding = answer.get("embedding", [])
-        if len(embedding) != dimensions:
-            raise NotConfigured(f"Amazon Bedrock answered with {len(embedding)} numbers instead of {dimensions}")
-        return _Answer(unit(embedding), answer["inputTextTokenCount"])
+        numbers = answer.get("embedding", [])
+        if len(numbers) != dimensions:
+            raise NotConfigured(f"Amazon Bedrock answered with {len(numbers)} numbers instead of {dimensions}")
+        return _Embedding(unit_vector(numbers), answer["inputTextTokenCount"])
 
 
 def _refusal(error: Exception) -> WeftError:
-    """What a refusal means to the caller."""
     if isinstance(error, ClientError):
         problem = error.response["Error"]
         if problem["Code"] == "ValidationException" and TOO_LONG.search(problem["Message"]):

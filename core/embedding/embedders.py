@@ -1,4 +1,4 @@
-"""The embedders of an engine, by the name that a collection records."""
+"""The embedders of an engine, found by the name of their model."""
 
 from collections.abc import Sequence
 
@@ -10,10 +10,11 @@ from core.splitting.counting import TokenCounter
 
 
 class Embedders:
-    """Finds the embedder of a collection, and measures every call to one.
+    """Finds the embedder for a collection, and records how long every call of an embedder takes.
 
     Args:
-        embedders: the first is the default of a new collection; none: nothing can be embedded.
+        embedders: the embedders, of which the first is the default for a new collection. Without any, nothing can be
+            embedded.
     """
 
     def __init__(self, embedders: Sequence[Embedder], observer: Observer) -> None:
@@ -22,20 +23,24 @@ class Embedders:
 
     @property
     def models(self) -> list[str]:
-        """The names of the models, the default first."""
+        """The names of the models; the default model comes first."""
         return list(self._by_model)
 
     @property
     def counters(self) -> list[TokenCounter]:
-        """The token counter of each model."""
+        """The token counters of the models, in the order of `models`."""
         return [embedder.counter for embedder in self._by_model.values()]
 
     def default(self) -> Embedder | None:
-        """Returns the embedder of a new collection that names no model; None when no embedder is configured."""
+        """Returns the embedder for a new collection that names no model; None when no embedder is configured."""
         return next(iter(self._by_model.values()), None)
 
     def require_any(self) -> None:
-        """Raises NotConfigured when no embedder is configured."""
+        """Refuses to go on without an embedder.
+
+        Raises:
+            NotConfigured: no embedder is configured. Set WEFT_EMBEDDER.
+        """
         if not self._by_model:
             raise NotConfigured("No embedder is configured")
 
@@ -43,7 +48,7 @@ class Embedders:
         """Returns the embedder of a model.
 
         Raises:
-            NotConfigured: no embedder of that name is configured.
+            NotConfigured: no embedder for that model is configured.
         """
         try:
             return self._by_model[model]
@@ -54,7 +59,8 @@ class Embedders:
         """Returns the embedder whose vectors belong to a vector space.
 
         Raises:
-            NotConfigured: no embedder of that model is configured, or its number of dimensions has changed.
+            NotConfigured: no embedder for that model is configured, or it is configured with another number of
+                dimensions.
         """
         embedder = self.of_model(space.model)
         if embedder.space.dimensions != space.dimensions:
@@ -65,13 +71,15 @@ class Embedders:
         return embedder
 
     def embed(self, embedder: Embedder, texts: Sequence[str]) -> list[Vector]:
-        """Embeds texts, one vector a text, and records the call's duration and its input tokens.
+        """Embeds texts with an embedder, and records the call's duration and its number of input tokens.
 
-        The metrics' names are OpenTelemetry's, from its semantic conventions for generative AI clients.
+        The names of the metrics are those of OpenTelemetry's semantic conventions for generative AI clients.
+
+        Returns:
+            One vector for each text, in the order of the texts.
 
         Raises:
-            InvalidArgument: the model cannot take a text.
-            NotConfigured, Unavailable: the model refuses or does not answer.
+            InvalidArgument, NotConfigured, Unavailable: as `core.embedding.types.Embedder` says.
         """
         model = embedder.space.model
         with self._observer.model_call(model):

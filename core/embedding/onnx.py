@@ -1,49 +1,30 @@
-"""Any sentence transformer that is exported to ONNX, run in this process."""
+"""An embedder that runs a sentence transformer, exported to ONNX, in this process."""
 
-import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from tokenizers import Encoding
 
-from core.embedding.checks import check_texts, unit
-from core.embedding.types import Embeddings
-from core.inference.onnx import Graph, read_tokenizer
+from core.embedding.models import PACKAGED_DIMENSIONS
+from core.embedding.types import Embeddings, describe_embedder
+from core.inference.files import OnnxModel
+from core.inference.onnx import OnnxGraph, read_tokenizer
+from core.inference.validation import validate_texts
 from core.model.component import Component
 from core.model.errors import ConfigurationError
-from core.model.vector import Vector, VectorSpace
+from core.model.vector import Vector, VectorSpace, unit_vector
 from core.splitting.counting import TokenCounter
 
 TOKEN_VECTORS_RANK = 3
-"""Token vectors come as texts by tokens by dimensions."""
-
-
-@dataclass(frozen=True)
-class OnnxModel:
-    """A sentence transformer's files, and what is known of it before its weights are read.
-
-    Attributes:
-        name: as collections record it.
-        weights: an ONNX graph from token numbers to a vector for each token.
-        tokenizer: a ``tokenizer.json``.
-        longest_input: tokens of the longest input, special tokens included.
-        dimensions: of its vectors; None: read from the weights.
-    """
-
-    name: str
-    weights: Path
-    tokenizer: Path
-    longest_input: int
-    dimensions: int | None = None
+"""The vectors of tokens have three axes: texts, tokens and dimensions."""
 
 
 class TokenizerCounter:
-    """Counts as one model's tokenizer does.
+    """Counts tokens with a model's own tokenizer.
 
     Attributes:
-        tokenizer: the tokenizer itself, for a splitter that can work with it directly. It neither cuts nor pads.
+        tokenizer: the tokenizer, for a splitter that can use it directly. It neither truncates nor pads.
     """
 
     def __init__(self, name: str, path: Path) -> None:
@@ -55,22 +36,21 @@ class TokenizerCounter:
 
 
 class OnnxEmbedder:
-    """Mean of the token vectors, at unit length.
+    """Embeds a text as the mean of its tokens' vectors, brought to unit length. Thread-safe.
 
-    Each text runs alone. A batch would save a tenth of the time on texts of chunk size, needs several times the
-    memory, and changes the vectors of models whose activations are quantized by the batch's range.
+    Each text runs alone. A batch would save a tenth of the time on texts of a chunk's size. But it would need several
+    times the memory, and it would change the vectors of models that quantize their activations by the range of values
+    in the batch.
 
-    The weights are read at the first use, unless the dimensions have to be read from them. Thread-safe.
+    The weights of the packaged model are read at the first use. A folder's model is run once at the start, because its
+    number of dimensions has to be found out.
     """
 
     def __init__(self, model: OnnxModel) -> None:
         """
         Raises:
-            ConfigurationError: the files are not those of a model that this class can run.
+            ConfigurationError: the files are not those of a model that this class can run. Name another folder.
         """
-        self._model = model
-        self._lock = threading.Lock()
-        self._graph: _TokenVectors | None = None
         counter = TokenizerCounter(model.name, model.tokenizer)
         self.counter: TokenCounter = counter
         self._tokenizer = counter.tokenizer
@@ -78,48 +58,29 @@ class OnnxEmbedder:
         self.max_tokens = model.longest_input - self._special_tokens
         if self.max_tokens < 1:
             raise ConfigurationError(f"The embedding model {model.name} takes no text: its longest input is too short")
-        self.space = VectorSpace(model=model.name, dimensions=model.dimensions or self._probe())
-
-    def embed(self, texts: Sequence[str]) -> Embeddings:
-        encodings = self._tokenizer.encode_batch(texts)
-        check_texts(texts, [len(encoding) - self._special_tokens for encoding in encodings], self.max_tokens)
-        graph = self._loaded()
-        return Embeddings([graph.vector(encoding) for encoding in encodings], sum(map(len, encodings)))
-
-    def describe(self) -> Component:
-        return Component(
-            name=self.space.model,
-            type="onnx",
-            configured=True,
-            dimensions=self.space.dimensions,
-            max_tokens=self.max_tokens,
+        self._token_vectors = OnnxGraph(
+            model,
+            rank=TOKEN_VECTORS_RANK,
+            mismatch=f"The embedding model {model.name} is not a sentence transformer that can be run here: it has to "
+            "answer with a vector for each token",
+        )
+        self.space = VectorSpace(
+            model=model.name, dimensions=PACKAGED_DIMENSIONS if model.is_packaged else self._measure_dimensions()
         )
 
-    def _loaded(self) -> "_TokenVectors":
-        with self._lock:
-            if self._graph is None:
-                self._graph = _TokenVectors(self._model)
-            return self._graph
+    def embed(self, texts: Sequence[str]) -> Embeddings:
+        """Embeds texts, as `core.embedding.types.Embedder` says."""
+        encodings = self._tokenizer.encode_batch(texts)
+        validate_texts(texts, [len(encoding) - self._special_tokens for encoding in encodings], self.max_tokens)
+        return Embeddings([self._vector(encoding) for encoding in encodings], sum(map(len, encodings)))
 
-    def _probe(self) -> int:
-        """The length of one vector: an exported graph need not declare it."""
-        return len(self._loaded().vector(self._tokenizer.encode("probe")))
+    def describe(self) -> Component:
+        return describe_embedder(self, "onnx")
 
+    def _vector(self, encoding: Encoding) -> Vector:
+        # There is no padding, so that the mean over the attention mask is the mean over all tokens.
+        return unit_vector(self._token_vectors.run(encoding).mean(axis=0, dtype=np.float64).tolist())
 
-class _TokenVectors:
-    """The graph of a sentence transformer."""
-
-    def __init__(self, model: OnnxModel) -> None:
-        self._graph = Graph(model.name, model.weights)
-        outputs = [name for name, rank in self._graph.outputs.items() if rank == TOKEN_VECTORS_RANK]
-        if not outputs:
-            raise ConfigurationError(
-                f"The embedding model {model.name} is not a sentence transformer that can be run here: it has to "
-                "answer with a vector for each token"
-            )
-        self._output = outputs[0]
-
-    def vector(self, encoding: Encoding) -> Vector:
-        """The vector of one text. Without padding, the mean over the mask is the mean over all tokens."""
-        token_vectors = self._graph.run(self._output, encoding)
-        return unit(token_vectors.mean(axis=0, dtype=np.float64).tolist())
+    def _measure_dimensions(self) -> int:
+        # The graph of an exported model need not declare them.
+        return len(self._vector(self._tokenizer.encode("probe")))

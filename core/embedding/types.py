@@ -9,19 +9,24 @@ from core.splitting.counting import TokenCounter
 
 
 class Embeddings(NamedTuple):
-    """Vectors in the order of their texts, and the tokens that the model read for them."""
+    """The answer of an embedder.
+
+    Attributes:
+        vectors: one vector for each text, in the order of the texts.
+        input_tokens: how many tokens the model read for all texts together.
+    """
 
     vectors: list[Vector]
     input_tokens: int
 
 
 class Embedder(Protocol):
-    """One embedding model.
+    """An embedding model. Thread-safe.
 
     Attributes:
-        space: the model's name, as collections record it, and its dimensions.
-        max_tokens: the longest text, in tokens of ``counter``, that it takes without an error.
-        counter: how its tokens are counted, or estimated.
+        space: the space of the vectors: the model's name, as collections record it, and the number of dimensions.
+        max_tokens: the length of the longest text that the model takes, in tokens of ``counter``.
+        counter: counts a text's tokens as the model does, or estimates their number.
     """
 
     space: VectorSpace
@@ -29,12 +34,30 @@ class Embedder(Protocol):
     counter: TokenCounter
 
     def embed(self, texts: Sequence[str]) -> Embeddings:
-        """Vectors of unit length. Nothing is cut silently.
+        """Embeds texts whole: a text is refused when it is too long, and never truncated.
 
         Raises:
-            InvalidArgument: a text is longer than the model takes.
-            Unavailable: the model throttles or times out.
+            InvalidArgument: a text is blank, or longer than the model takes. Split it into shorter texts.
+            NotConfigured: the model refuses for a reason that only the operator can correct.
+            Unavailable: the model is throttled, or it does not answer. Try again later.
         """
         ...
 
-    def describe(self) -> Component: ...
+    def describe(self) -> Component:
+        """Returns what clients are told about this embedder."""
+        ...
+
+
+def describe_embedder(embedder: Embedder, kind: str) -> Component:
+    """Returns the description of an embedder.
+
+    Args:
+        kind: how the embedder runs its model, for example ``onnx``.
+    """
+    return Component(
+        name=embedder.space.model,
+        type=kind,
+        configured=True,
+        dimensions=embedder.space.dimensions,
+        max_tokens=embedder.max_tokens,
+    )

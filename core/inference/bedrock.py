@@ -1,9 +1,9 @@
-"""How Amazon Bedrock is asked: its tries, and what its errors mean."""
+"""Requests to Amazon Bedrock: the client, the tries of a request, and the meaning of its errors."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TypeVar
+from collections.abc import Callable
+from typing import Any, TypeVar
 
+import boto3
 from botocore.config import Config
 from botocore.exceptions import (
     ClientError,
@@ -17,11 +17,12 @@ from botocore.exceptions import (
 
 from core.clock import Clock
 from core.model.errors import ConfigurationError, NotConfigured, Unavailable, WeftError
+from core.retry import Backoff, attempts
 
-TRIES = 6
-FIRST_DELAY_S = 0.2
-LONGEST_DELAY_S = 4.0
+BACKOFF = Backoff(tries=6, first_wait_s=0.2, longest_wait_s=4.0)
+"""The tries of one request, and the waits between them."""
 RETRY_AFTER_S = 5
+"""How long a caller is told to wait after all tries have failed, in seconds."""
 
 TRANSIENT = frozenset(
     {
@@ -37,70 +38,79 @@ TRANSIENT = frozenset(
         "ThrottlingException",
     }
 )
-"""What the service says of itself or of the moment: the same request may be answered later."""
+"""The codes of errors that say nothing against the request: the same request may succeed a moment later."""
 
-REFUSALS = (ClientError, CredentialRetrievalError, NoCredentialsError, PartialCredentialsError)
-NO_ANSWER = (ConnectionError, HTTPClientError)
+_REFUSED = (ClientError, CredentialRetrievalError, NoCredentialsError, PartialCredentialsError)
+_UNANSWERED = (ConnectionError, HTTPClientError)
 
 Answer = TypeVar("Answer")
 
 
-def single_try(*, connect_timeout_s: float, read_timeout_s: float, connections: int) -> Config:
-    """A client's configuration that leaves trying again to ``ask``."""
-    return Config(
+def bedrock_client(service: str, *, connect_timeout_s: float, read_timeout_s: float, connections: int) -> Any:
+    """Returns a boto3 client of Amazon Bedrock that tries every request once.
+
+    Further tries are left to `call_bedrock`, which knows the caller's deadline.
+
+    Args:
+        service: boto3's name of the service: ``bedrock-runtime`` or ``bedrock-agent-runtime``.
+        connect_timeout_s: how long a connection may take, in seconds.
+        read_timeout_s: how long the service may be silent on a connection, in seconds.
+        connections: how many connections are kept open.
+
+    Raises:
+        ConfigurationError: no region is set. Set AWS_REGION.
+    """
+    config = Config(
         connect_timeout=connect_timeout_s,
         read_timeout=read_timeout_s,
         max_pool_connections=connections,
         retries={"total_max_attempts": 1},
     )
-
-
-@contextmanager
-def region_needed() -> Iterator[None]:
-    """Around the making of a client.
-
-    Raises:
-        ConfigurationError: no region is set.
-    """
+    # One of boto3's overloads for each service: the name is not known to the type checker.
+    make_client: Any = boto3.client
     try:
-        yield
+        return make_client(service, config=config)
     except NoRegionError as error:
         raise ConfigurationError("Amazon Bedrock needs a region: set AWS_REGION") from error
 
 
-def ask(
-    request: Callable[[], Answer], clock: Clock, *, last_start: float, refused: Callable[[Exception], WeftError]
+def call_bedrock(
+    request: Callable[[], Answer], clock: Clock, *, last_start: float, refusal: Callable[[Exception], WeftError]
 ) -> Answer:
-    """The answer to one request, tried again with full jitter while the service is the one to blame.
+    """Sends a request, repeats it while the service is at fault, and returns the answer.
 
     Args:
-        last_start: no try begins after this moment of the clock's monotonic time.
-        refused: the error that a refusal means to the caller.
+        request: sends the request once and returns the service's answer.
+        last_start: a moment of the clock's monotonic time. No try begins after this moment.
+        refusal: turns the service's refusal of the request into the error that the caller of the engine gets.
 
     Raises:
-        Unavailable: the service throttles or does not answer.
-        WeftError: as ``refused`` says.
+        Unavailable: the service throttles or does not answer. Try again after ``retry_after_s`` seconds.
+        WeftError: the service refuses the request; ``refusal`` says which error that is.
     """
     cause: Exception | None = None
-    for attempt in range(TRIES):
-        if attempt:
-            longest = min(LONGEST_DELAY_S, FIRST_DELAY_S * 2 ** (attempt - 1))
-            clock.sleep(clock.random.uniform(0, longest))
-        if clock.monotonic() > last_start:
-            break
+    for _ in attempts(clock, BACKOFF, last_start):
         try:
             return request()
-        except NO_ANSWER as error:
+        except _UNANSWERED as error:
             cause = error
-        except REFUSALS as error:
+        except _REFUSED as error:
             if not _is_transient(error):
-                raise refused(error) from error
+                raise refusal(error) from error
             cause = error
     raise Unavailable("Amazon Bedrock throttles or does not answer", retry_after_s=RETRY_AFTER_S) from cause
 
 
 def not_configured(model: str, permission: str, error: Exception) -> NotConfigured:
-    """A refusal that the operator can correct. The service's own message may name accounts and roles, and stays out."""
+    """Returns the error for a refusal that only the operator can correct.
+
+    The service's own message is left out, because it may name accounts and roles.
+
+    Args:
+        model: the identifier of the model that refused.
+        permission: the permission that the role needs for the request.
+        error: the refusal.
+    """
     reason = error.response["Error"]["Code"] if isinstance(error, ClientError) else type(error).__name__
     return NotConfigured(
         f"Amazon Bedrock refuses {model} ({reason}): check the credentials, the role's {permission} permission, "

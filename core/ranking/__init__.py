@@ -1,1 +1,1 @@
-"""Pure functions that score and order. They import nothing of ours but `core.model`."""
+"""Pure functions that score and order chunks. They import nothing of Weft but `core.model`."""

@@ -1,4 +1,7 @@
-"""Maximal marginal relevance.
+"""Maximal marginal relevance: a ranking in which chunks are relevant, and unlike the chunks before them.
+
+The chunk that comes next has the greatest marginal relevance: lambda · (its cosine with the query) − (1 − lambda) ·
+(its penalty). The penalty is its greatest cosine with a chunk that was chosen before.
 
 Source: Carbonell and Goldstein, The Use of MMR, Diversity-Based Reranking for Reordering Documents and Producing
 Summaries (SIGIR 1998).
@@ -11,19 +14,26 @@ from dataclasses import dataclass, replace
 from core.model.ids import ChunkId
 
 if sys.version_info >= (3, 12):
-    from math import sumprod as dot  # four times as quick, and the functions run on such a version
+    # Four times as quick as the function below. The deployed functions run on such a version.
+    from math import sumprod as dot_product
 else:
     from operator import mul
 
-    def dot(one: Sequence[float], other: Sequence[float], /) -> float:
-        """The dot product: of unit vectors, their cosine."""
-        product: float = sum(map(mul, one, other))
+    def dot_product(first: Sequence[float], second: Sequence[float], /) -> float:
+        """Returns the dot product of two vectors, which is their cosine when both have length 1."""
+        product: float = sum(map(mul, first, second))
         return product
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
-    """What could be taken. ``score``: its cosine with the question. ``vector``: of unit length."""
+class MmrCandidate:
+    """A chunk that is to be ranked.
+
+    Attributes:
+        chunk_id: the chunk's ID.
+        score: the cosine of the chunk's vector and the query's.
+        vector: the chunk's vector, of length 1.
+    """
 
     chunk_id: ChunkId
     score: float
@@ -31,12 +41,15 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Marginal:
-    """A candidate with its marginal relevance.
+class MmrResult:
+    """A chunk with its marginal relevance when it was chosen. Of a chunk that was not chosen: after the last choice.
 
     Attributes:
-        penalty: the greatest cosine with what was taken before it, at least 0.
-        against: what that was; None where nothing came before, or nothing is at all like it.
+        chunk_id: the chunk's ID.
+        score: the cosine of the chunk's vector and the query's.
+        value: the marginal relevance.
+        penalty: the greatest cosine with a chunk that was chosen before, at least 0.
+        against: the chunk with which the penalty is the cosine; None when the penalty is 0.
     """
 
     chunk_id: ChunkId
@@ -46,34 +59,56 @@ class Marginal:
     against: ChunkId | None = None
 
 
-def value(score: float, penalty: float, weight: float) -> float:
-    """Marginal relevance: ``weight`` is lambda, 0 to 1."""
-    return weight * score - (1.0 - weight) * penalty
+def marginal_relevance(score: float, penalty: float, mmr_lambda: float) -> float:
+    """Returns the marginal relevance of a chunk.
 
-
-def maximal_marginal_relevance(candidates: Sequence[Candidate], weight: float, count: int) -> list[Marginal]:
-    """All candidates: the first ``count`` as they were taken one by one, the others by what they were worth then.
-
-    A penalty never falls below 0, so values fall from one to the next, and sorting by (value, cosine, chunk ID) gives
-    this order again.
+    Args:
+        score: the cosine of the chunk's vector and the query's.
+        penalty: the greatest cosine with a chunk that was chosen before, at least 0.
+        mmr_lambda: 0 to 1. At 1 the score alone counts, at 0 the penalty alone.
     """
-    vectors = {one.chunk_id: one.vector for one in candidates}
-    left = [Marginal(one.chunk_id, one.score, value(one.score, 0.0, weight)) for one in candidates]
-    taken: list[Marginal] = []
-    while left and len(taken) < count:
-        best = min(left, key=order)
-        taken.append(best)
-        left = [_after(one, best, vectors, weight) for one in left if one is not best]
-    return [*taken, *sorted(left, key=order)]
+    return mmr_lambda * score - (1.0 - mmr_lambda) * penalty
 
 
-def order(one: Marginal) -> tuple[float, float, ChunkId]:
-    """Where a candidate comes: the greatest value first."""
-    return -one.value, -one.score, one.chunk_id
+def maximal_marginal_relevance(candidates: Sequence[MmrCandidate], mmr_lambda: float, count: int) -> list[MmrResult]:
+    """Ranks all candidates: the chosen ones in the order of their choice, then the rest by marginal relevance.
+
+    A penalty is never below 0, and it never falls while chunks are chosen. Therefore no chunk has a greater marginal
+    relevance than a chunk before it, and sorting the results by `ranking_key` gives the same order again.
+
+    Args:
+        mmr_lambda: 0 to 1. At 1 the score alone counts, at 0 the penalty alone.
+        count: how many candidates are chosen. Candidates that are not chosen have no part in any penalty.
+    """
+    vectors = {candidate.chunk_id: candidate.vector for candidate in candidates}
+    remaining = [
+        MmrResult(candidate.chunk_id, candidate.score, marginal_relevance(candidate.score, 0.0, mmr_lambda))
+        for candidate in candidates
+    ]
+    chosen: list[MmrResult] = []
+    while remaining and len(chosen) < count:
+        best = min(remaining, key=ranking_key)
+        chosen.append(best)
+        remaining = [_penalised(chunk, best, vectors, mmr_lambda) for chunk in remaining if chunk is not best]
+    return [*chosen, *sorted(remaining, key=ranking_key)]
 
 
-def _after(one: Marginal, taken: Marginal, vectors: dict[ChunkId, Sequence[float]], weight: float) -> Marginal:
-    likeness = dot(vectors[one.chunk_id], vectors[taken.chunk_id])
-    if likeness <= one.penalty:
-        return one
-    return replace(one, value=value(one.score, likeness, weight), penalty=likeness, against=taken.chunk_id)
+def ranking_key(chunk: MmrResult) -> tuple[float, float, ChunkId]:
+    """Returns the key by which chunks are sorted: by marginal relevance and then by score, the greatest first, and then
+    by ID."""
+    return -chunk.value, -chunk.score, chunk.chunk_id
+
+
+def _penalised(
+    chunk: MmrResult, chosen: MmrResult, vectors: dict[ChunkId, Sequence[float]], mmr_lambda: float
+) -> MmrResult:
+    """Returns a chunk with the penalty that it has after another chunk was chosen."""
+    cosine = dot_product(vectors[chunk.chunk_id], vectors[chosen.chunk_id])
+    if cosine <= chunk.penalty:
+        return chunk
+    return replace(
+        chunk,
+        value=marginal_relevance(chunk.score, cosine, mmr_lambda),
+        penalty=cosine,
+        against=chosen.chunk_id,
+    )

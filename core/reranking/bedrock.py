@@ -1,34 +1,35 @@
-"""Amazon Bedrock's Rerank operation, which asks one of its reranking models.
+"""A reranker that uses the Rerank operation of Amazon Bedrock.
 
-Request and answer: https://docs.aws.amazon.com/bedrock/latest/APIReference/API_agent-runtime_Rerank.html
+The shapes of requests and answers are those of
+https://docs.aws.amazon.com/bedrock/latest/APIReference/API_agent-runtime_Rerank.html
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol, cast
-
-import boto3
+from typing import Any, Protocol
 
 from core.clock import Clock
-from core.inference.bedrock import ask, not_configured, region_needed, single_try
+from core.inference.bedrock import bedrock_client, call_bedrock, not_configured
+from core.inference.validation import validate_query
 from core.model.component import Component
 from core.model.errors import InvalidArgument, NotConfigured
-from core.reranking.checks import check_query, end_of
+from core.reranking.types import end_of_call
 
 MAX_TEXTS = 1000
-"""Of one request."""
+"""How many texts one request may have."""
 
 MAX_CHARACTERS = 32_000
-"""Of a query, and of a text."""
+"""How many characters a query may have, and a text."""
 
 CONNECT_SHARE = 0.1
 READ_SHARE = 0.4
-"""Of a call's time: one try takes half of it at most, so that there is room for a second one."""
+"""The share of a call's time that a connection may take, and an answer. One try takes at most half of the time, so that
+there is room for a second try."""
 
 CONNECTIONS = 10
 
 
-class RerankClient(Protocol):
-    """What is used of the client for Amazon Bedrock's agents at run time."""
+class RerankingClient(Protocol):
+    """The part of boto3's client ``bedrock-agent-runtime`` that the reranker uses."""
 
     @property
     def meta(self) -> Any: ...
@@ -36,36 +37,39 @@ class RerankClient(Protocol):
     def rerank(self, **request: Any) -> dict[str, Any]: ...
 
 
-def bedrock_client(seconds: float) -> RerankClient:
-    """A client that leaves trying again to the reranker.
+def reranking_client(seconds: float) -> RerankingClient:
+    """Returns a client for `BedrockReranker`, which repeats failed requests itself.
 
     Args:
         seconds: how long a call of the reranker may take.
 
     Raises:
-        ConfigurationError: no region is set.
+        ConfigurationError: no region is set. Set AWS_REGION.
     """
-    config = single_try(
-        connect_timeout_s=CONNECT_SHARE * seconds, read_timeout_s=READ_SHARE * seconds, connections=CONNECTIONS
+    client: RerankingClient = bedrock_client(
+        "bedrock-agent-runtime",
+        connect_timeout_s=CONNECT_SHARE * seconds,
+        read_timeout_s=READ_SHARE * seconds,
+        connections=CONNECTIONS,
     )
-    with region_needed():
-        return cast(RerankClient, boto3.client("bedrock-agent-runtime", config=config))
+    return client
 
 
 class BedrockReranker:
-    """One request for up to 1,000 texts. Thread-safe.
+    """Scores up to 1,000 texts by one request. Thread-safe.
 
-    The service takes up to 32,000 characters of a text: of a longer one it gets the beginning. Its models may read
-    less. Blank texts are not sent.
+    The service takes up to 32,000 characters of a text; a longer text is sent up to there. A model of the service may
+    read less. Blank texts are not sent.
 
-    No try begins that could end after the call's time, so a deadline nearer than one try is Unavailable at once.
+    A try begins only when it would end within the call's time. With a deadline that is nearer than the length of one
+    try, a call is therefore Unavailable at once.
     """
 
-    def __init__(self, client: RerankClient, clock: Clock, *, model: str, seconds: float) -> None:
+    def __init__(self, client: RerankingClient, clock: Clock, *, model: str, seconds: float) -> None:
         """
         Args:
-            client: as ``bedrock_client`` makes it for the same ``seconds``.
-            model: a foundation model's identifier, in the client's region.
+            client: a client as `reranking_client` makes it for the same ``seconds``.
+            model: the identifier of a foundation model in the client's region.
             seconds: how long a call may take.
         """
         self.name = model
@@ -76,47 +80,48 @@ class BedrockReranker:
         self._arn = f"arn:{partition}:bedrock:{region}::foundation-model/{model}"
 
     def rerank(self, query: str, texts: Sequence[str], deadline: float | None = None) -> list[float]:
-        """As the protocol says, and:
+        """Scores texts, as `core.reranking.types.Reranker` says.
 
         Raises:
             InvalidArgument: the query has more characters than the service takes.
         """
-        check_query(query)
+        validate_query(query)
         if len(query) > MAX_CHARACTERS:
             raise InvalidArgument(f"The reranker takes a query of at most {MAX_CHARACTERS} characters", field="query")
-        last_start = end_of(self._clock, self._seconds, deadline) - (CONNECT_SHARE + READ_SHARE) * self._seconds
+        end = end_of_call(self._clock, self._seconds, deadline)
+        last_start = end - (CONNECT_SHARE + READ_SHARE) * self._seconds
         scores = [0.0] * len(texts)
         places = [place for place, text in enumerate(texts) if text.strip()]
         for start in range(0, len(places), MAX_TEXTS):
-            asked = places[start : start + MAX_TEXTS]
-            answers = self._relevance(query, [texts[place][:MAX_CHARACTERS] for place in asked], last_start)
-            for place, score in zip(asked, answers, strict=True):
+            batch = places[start : start + MAX_TEXTS]
+            batch_scores = self._scores(query, [texts[place][:MAX_CHARACTERS] for place in batch], last_start)
+            for place, score in zip(batch, batch_scores, strict=True):
                 scores[place] = score
         return scores
 
     def describe(self) -> Component:
         return Component(name=self.name, type="bedrock", configured=True)
 
-    def _relevance(self, query: str, texts: Sequence[str], last_start: float) -> list[float]:
-        """Scores in the order of the texts: the service answers best first."""
-        found = {result["index"]: result["relevanceScore"] for result in self._results(query, texts, last_start)}
-        if found.keys() != set(range(len(texts))):
-            raise NotConfigured(f"Amazon Bedrock answered with scores of {len(found)} texts instead of {len(texts)}")
-        if not all(0 <= score <= 1 for score in found.values()):
+    def _scores(self, query: str, texts: Sequence[str], last_start: float) -> list[float]:
+        """Returns the scores in the order of the texts; the service answers with the best score first."""
+        by_place = {result["index"]: result["relevanceScore"] for result in self._results(query, texts, last_start)}
+        if by_place.keys() != set(range(len(texts))):
+            raise NotConfigured(f"Amazon Bedrock answered with scores of {len(by_place)} texts instead of {len(texts)}")
+        if not all(0 <= score <= 1 for score in by_place.values()):
             raise NotConfigured("Amazon Bedrock answered with a score outside 0 to 1")
-        return [found[place] for place in range(len(texts))]
+        return [by_place[place] for place in range(len(texts))]
 
     def _results(self, query: str, texts: Sequence[str], last_start: float) -> Iterator[dict[str, Any]]:
-        """Of all pages."""
+        """Yields the results of all pages of the answer."""
         request = self._request(query, texts)
         while True:
-            answer = ask(
-                lambda: self._client.rerank(**request), self._clock, last_start=last_start, refused=self._refused
+            page = call_bedrock(
+                lambda: self._client.rerank(**request), self._clock, last_start=last_start, refusal=self._refusal
             )
-            yield from answer["results"]
-            if not answer.get("nextToken"):
+            yield from page["results"]
+            if not page.get("nextToken"):
                 return
-            request["nextToken"] = answer["nextToken"]
+            request["nextToken"] = page["nextToken"]
 
     def _request(self, query: str, texts: Sequence[str]) -> dict[str, Any]:
         return {
@@ -134,5 +139,5 @@ class BedrockReranker:
             },
         }
 
-    def _refused(self, error: Exception) -> NotConfigured:
+    def _refusal(self, error: Exception) -> NotConfigured:
         return not_configured(self.name, "bedrock:Rerank and bedrock:InvokeModel", error)

@@ -1,4 +1,4 @@
-"""A reranker whose calls are measured."""
+"""The reranker of an engine: its calls are timed, and queries that need a reranker are refused when there is none."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from core.reranking.types import Reranker
 
 
 class MeasuredReranker:
-    """Passes each call to a reranker and records how long the call took."""
+    """Passes each call on to a reranker, and records how long the call took."""
 
     def __init__(self, reranker: Reranker, observer: Observer) -> None:
         self._reranker = reranker
@@ -17,7 +17,7 @@ class MeasuredReranker:
         self.name = reranker.name
 
     def rerank(self, query: str, texts: Sequence[str], deadline: float | None = None) -> list[float]:
-        """Scores texts as `core.reranking.types.Reranker` says."""
+        """Scores texts, as `core.reranking.types.Reranker` says."""
         with self._observer.model_call(self.name):
             return self._reranker.rerank(query, texts, deadline)
 
@@ -27,10 +27,10 @@ class MeasuredReranker:
 
 
 def require_reranker(reranker: Reranker | None) -> Reranker:
-    """Returns the reranker.
+    """Returns the reranker, when there is one.
 
     Raises:
-        NotConfigured: no reranker is configured.
+        NotConfigured: no reranker is configured. Set WEFT_RERANKER, or choose another strategy.
     """
     if reranker is None:
         raise NotConfigured("No reranker is configured: set WEFT_RERANKER, or ask for another strategy")

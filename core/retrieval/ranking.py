@@ -9,8 +9,8 @@ from core.model.errors import NotConfigured, Unavailable
 from core.model.hit import Fallback, MmrSignal, Signal, Signals
 from core.model.ids import ChunkId
 from core.model.query import ScoreKind, Strategy
-from core.ranking.fusion import Ranking, fuse, in_order
-from core.ranking.mmr import Candidate, maximal_marginal_relevance
+from core.ranking.fusion import Ranking, best_first, fuse
+from core.ranking.mmr import MmrCandidate, maximal_marginal_relevance
 from core.retrieval.scope import Scope
 from core.vectors.types import VectorMatch
 
@@ -119,7 +119,7 @@ class _Ranker:
         passing = [match for match in matches if least is None or match.score >= least]
         below = matches[len(passing) :]
         candidates = [
-            Candidate(match.chunk_id, match.score, match.vector) for match in passing if match.vector is not None
+            MmrCandidate(match.chunk_id, match.score, match.vector) for match in passing if match.vector is not None
         ]
         count = self._scope.top_k if self._scope.strategy is Strategy.MMR else self._scope.pool
         chosen = maximal_marginal_relevance(candidates, self._options.mmr_lambda, count)
@@ -133,7 +133,7 @@ class _Ranker:
         texts = {match.chunk_id: match.text for matches in (*self._vectors, *self._terms) for match in matches}
         chunk_ids = [chunk_id for chunk_id, _ in scored]
         scores = judge([texts[chunk_id] for chunk_id in chunk_ids]) if chunk_ids else []
-        judged = in_order(zip(chunk_ids, scores, strict=True))
+        judged = best_first(zip(chunk_ids, scores, strict=True))
         self._record("rerank", judged)
         if not self._options.fuse:
             return judged

@@ -14,7 +14,7 @@ from core.model.ids import CollectionId
 from core.model.query import RetrieveOptions, RetrieveQuery, ScoreKind, Strategy
 from core.model.tenant import Tenant
 from core.model.vector import VectorSpace
-from core.ranking.fusion import highest
+from core.ranking.fusion import highest_fused_score
 from core.reranking.measured import require_reranker
 from core.reranking.types import Reranker
 from core.vectors.types import VectorStore
@@ -207,7 +207,7 @@ def _validate_min_score(scope: Scope) -> None:
         case ScoreKind.RERANK:
             low, high = 0.0, 1.0
         case ScoreKind.RRF:
-            low, high = 0.0, highest(_weights(scope), scope.options.rrf_k)
+            low, high = 0.0, highest_fused_score(_weights(scope), scope.options.rrf_k)
     if least is not None and not low <= least <= high:
         raise InvalidArgument(
             f"min_score of the kind {kind} is {low} to {high}", field="min_score", lowest=low, highest=high

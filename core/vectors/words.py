@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from core.ranking.bm25 import Statistics, share
+from core.ranking.bm25 import Statistics, term_score
 from core.vectors.postings import Postings
 
 
@@ -51,7 +51,7 @@ class Words:
         statistics = Statistics(int(np.count_nonzero(within)), int(self.lengths[within].sum()), containing)
         scores = np.zeros(len(self.lengths))
         for term, (rows, counts) in found.items():
-            added = share(
+            added = term_score(
                 statistics.idf(term), counts.astype(np.float64), self.lengths[rows], statistics.average_length
             )
             scores[rows] += added

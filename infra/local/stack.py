@@ -13,7 +13,7 @@ from pathlib import Path
 
 import uvicorn
 
-from core.reranking.models import is_installed
+from core.reranking.models import PACKAGED
 from core.settings import Settings
 from infra import template
 from infra.local import snapshot
@@ -182,7 +182,7 @@ class Stack:
 
     def _load_functions(self) -> None:
         described = template.functions(self._template)
-        os.environ.setdefault("WEFT_RERANKER", "embedded" if is_installed() else "none")
+        os.environ.setdefault("WEFT_RERANKER", "embedded" if PACKAGED.is_installed() else "none")
         for function in described.values():
             for name, value in function.environment.items():
                 os.environ.setdefault(name, value)

@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import Any
 
 from core.clock import SystemClock
-from core.embedding.models import find_model
+from core.embedding.models import find_embedding_model
 from core.embedding.onnx import OnnxEmbedder
 from core.model.query import RetrieveOptions, Strategy
-from core.reranking.models import find_model as find_reranker
+from core.reranking.models import find_reranking_model
 from core.reranking.onnx import OnnxReranker
 from core.vectors.embedded import EmbeddedVectorStore
 from core.vectors.types import VectorStore
@@ -73,8 +73,8 @@ class Bench:
 
     def __init__(self, corpus: Corpus, store: VectorStore, kept: Kept) -> None:
         self.corpus = corpus
-        self._embedder = KeptEmbedder(OnnxEmbedder(find_model(None)), kept)
-        reranker = OnnxReranker(find_reranker(None), SystemClock(), seconds=PATIENCE_S)
+        self._embedder = KeptEmbedder(OnnxEmbedder(find_embedding_model(None)), kept)
+        reranker = OnnxReranker(find_reranking_model(None), SystemClock(), seconds=PATIENCE_S)
         self._reranker = KeptReranker(reranker, kept)
         self.searched = Searched(corpus, store, self._embedder, self._reranker)
 

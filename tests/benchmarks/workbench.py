@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from core.clock import Clock, SystemClock
-from core.embedding.models import find_model
+from core.embedding.models import find_embedding_model
 from core.embedding.onnx import OnnxEmbedder
 from core.embedding.types import Embedder
 from core.engine import Engine
@@ -105,7 +105,7 @@ class Workbench:
 
 def embedder_of(name: str) -> Embedder:
     """``hashed``: deterministic and quick; ``minilm``: the packaged model."""
-    return OnnxEmbedder(find_model(None)) if name == "minilm" else HashedEmbedder(dimensions=DIMENSIONS)
+    return OnnxEmbedder(find_embedding_model(None)) if name == "minilm" else HashedEmbedder(dimensions=DIMENSIONS)
 
 
 @contextmanager

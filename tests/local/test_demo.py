@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from core.reranking.models import is_installed
+from core.reranking.models import PACKAGED
 from infra.demo import show
 from infra.demo.documents import LONGEST, own_dependencies
 from tests.local.running import ROOT
@@ -50,7 +50,7 @@ def test_it_ingests_one_s_own_files_asks_compares_cites_and_ingests_again(files:
     assert best["document"]["title"] == "looms.md"
     assert best["chunk"]["context"] == "Looms"
     comparison = told["comparison"]
-    assert comparison["strategy"] == ("rerank" if is_installed() else "hybrid")
+    assert comparison["strategy"] == ("rerank" if PACKAGED.is_installed() else "hybrid")
     assert comparison["hits"][0]["vector_rank"] == 1
     assert comparison["hits"][0]["move"]["code"] == "same_rank"
     assert "[1]" in told["context"]["context"]

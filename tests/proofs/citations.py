@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from statistics import median
 
-from core.embedding.models import TOKENIZER
+from core.embedding.models import find_embedding_model
 from core.embedding.onnx import TokenizerCounter
 from core.loading.loaders import Loaders
 from core.model.chunk import Chunk
@@ -78,7 +78,8 @@ class Library:
     def __init__(self, options: Options, part: int, documents: int) -> None:
         self.chance = seeded("citations", options.seed, part)
         self.pen = Pen(self.chance)
-        tokenizer = TokenizerCounter("all-MiniLM-L6-v2-int8", TOKENIZER.verified())
+        model = find_embedding_model(None)
+        tokenizer = TokenizerCounter(model.name, model.tokenizer)
         self.counters: list[TokenCounter] = [CharsPerFour(), tokenizer]
         embedder = HashedEmbedder()
         embedder.counter = tokenizer

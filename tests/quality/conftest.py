@@ -5,7 +5,7 @@ from contextlib import closing
 
 import pytest
 
-from core.embedding.models import find_model
+from core.embedding.models import find_embedding_model
 from core.embedding.onnx import OnnxEmbedder
 from core.vectors.embedded import EmbeddedVectorStore
 from core.vectors.types import VectorStore
@@ -38,4 +38,4 @@ def store(request: pytest.FixtureRequest) -> VectorStore:
 def embedder() -> Iterator[KeptEmbedder]:
     """The packaged model; a text is embedded once."""
     with closing(Kept(None)) as kept:
-        yield KeptEmbedder(OnnxEmbedder(find_model(None)), kept)
+        yield KeptEmbedder(OnnxEmbedder(find_embedding_model(None)), kept)

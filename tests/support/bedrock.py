@@ -12,7 +12,7 @@ from urllib.parse import unquote
 import boto3
 from botocore.config import Config
 
-from core.reranking.bedrock import RerankClient
+from core.reranking.bedrock import RerankingClient
 from tests.support.embedder import HashedEmbedder
 from tests.support.reranker import word_overlap
 
@@ -125,11 +125,11 @@ def loopback_client(port: int) -> "Iterator[BedrockRuntimeClient]":
 
 
 @contextmanager
-def loopback_rerank_client(port: int) -> Iterator[RerankClient]:
+def loopback_rerank_client(port: int) -> Iterator[RerankingClient]:
     """As ``loopback_client``, for reranking."""
     client: Any = boto3.client("bedrock-agent-runtime", **_loopback(port))
     try:
-        yield cast(RerankClient, client)
+        yield cast(RerankingClient, client)
     finally:
         client.close()
 

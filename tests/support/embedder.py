@@ -8,10 +8,10 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from core.embedding.checks import check_texts, unit
-from core.embedding.types import Embeddings
+from core.embedding.types import Embeddings, describe_embedder
+from core.inference.validation import validate_texts
 from core.model.component import Component
-from core.model.vector import VectorSpace
+from core.model.vector import VectorSpace, unit_vector
 from core.splitting.counting import TokenCounter
 
 
@@ -55,20 +55,14 @@ class HashedEmbedder:
             if self.failure is not None:
                 raise self.failure
         tokens = [self.counter.count(text) for text in texts]
-        check_texts(texts, tokens, self.max_tokens)
+        validate_texts(texts, tokens, self.max_tokens)
         with self._lock:
             self.embedded.extend(texts)
         return Embeddings([self._vector(text) for text in texts], sum(tokens))
 
     def describe(self) -> Component:
-        return Component(
-            name=self.space.model,
-            type="hashed",
-            configured=True,
-            dimensions=self.space.dimensions,
-            max_tokens=self.max_tokens,
-        )
+        return describe_embedder(self, "hashed")
 
     def _vector(self, text: str) -> list[float]:
         words = (_word_vector(word, self.space.dimensions) for word in text.casefold().split())
-        return unit(sum(words, start=np.zeros(self.space.dimensions)).tolist())
+        return unit_vector(sum(words, start=np.zeros(self.space.dimensions)).tolist())

@@ -4,9 +4,10 @@ import threading
 from collections.abc import Sequence
 
 from core.clock import Clock
+from core.inference.validation import validate_query
 from core.model.component import Component
 from core.model.errors import Unavailable
-from core.reranking.checks import check_query, end_of
+from core.reranking.types import end_of_call
 
 
 def word_overlap(query: str, text: str) -> float:
@@ -36,8 +37,8 @@ class WordOverlapReranker:
             self.calls.append((query, list(texts)))
             if self.failure is not None:
                 raise self.failure
-        check_query(query)
-        end = end_of(self._clock, self._seconds, deadline)
+        validate_query(query)
+        end = end_of_call(self._clock, self._seconds, deadline)
         scores = []
         for text in texts:
             if self._clock.monotonic() >= end:

@@ -24,9 +24,9 @@ from core.embedding.bedrock import (
     MODEL,
     PATIENCE_S,
     BedrockEmbedder,
-    bedrock_client,
+    embedding_client,
 )
-from core.inference.bedrock import LONGEST_DELAY_S, TRANSIENT, TRIES
+from core.inference.bedrock import BACKOFF, TRANSIENT
 from core.model.errors import ConfigurationError, InvalidArgument, NotConfigured, Unavailable
 from core.model.vector import VectorSpace
 from tests.support.bedrock import loopback_client, titan_server
@@ -131,13 +131,13 @@ def test_a_passing_failure_is_tried_again(
 
 
 def test_throttling_without_end_is_unavailable(stub: Stubber, embedder: BedrockEmbedder, clock: ReplayedClock) -> None:
-    for _ in range(TRIES):
+    for _ in range(BACKOFF.tries):
         stub.add_client_error("invoke_model", "ThrottlingException", "Too many requests")
     with pytest.raises(Unavailable) as unavailable:
         embedder.embed(["one"])
     assert unavailable.value.extras["retry_after_s"] > 0
-    assert len(clock.waits) == TRIES - 1
-    assert all(0 <= wait <= LONGEST_DELAY_S for wait in clock.waits)
+    assert len(clock.waits) == BACKOFF.tries - 1
+    assert all(0 <= wait <= BACKOFF.longest_wait_s for wait in clock.waits)
     assert sum(clock.waits) <= PATIENCE_S
 
 
@@ -214,7 +214,7 @@ def test_a_service_that_cannot_be_reached_is_unavailable(clock: ReplayedClock) -
         port = closed.getsockname()[1]
     with loopback_client(port) as client, pytest.raises(Unavailable):
         BedrockEmbedder(client, clock, model=MODEL, dimensions=256).embed(["one"])
-    assert len(clock.waits) == TRIES - 1
+    assert len(clock.waits) == BACKOFF.tries - 1
 
 
 def test_requests_run_at_the_same_time_and_keep_their_order() -> None:
@@ -240,7 +240,7 @@ def test_dimensions_that_the_model_lacks_are_refused(client: "BedrockRuntimeClie
 
 def test_the_client_tries_once_since_the_embedder_tries_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    client = bedrock_client()
+    client = embedding_client()
     assert client.meta.config.retries["total_max_attempts"] == 1  # type: ignore[attr-defined]  # set when configured
     client.close()
 
@@ -250,4 +250,4 @@ def test_a_client_without_a_region_says_what_to_set(monkeypatch: pytest.MonkeyPa
     monkeypatch.delenv("AWS_REGION", raising=False)
     monkeypatch.setenv("AWS_CONFIG_FILE", "no-such-file")
     with pytest.raises(ConfigurationError, match="AWS_REGION"):
-        bedrock_client()
+        embedding_client()

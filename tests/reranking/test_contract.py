@@ -9,11 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.clock import Clock
+from core.inference.files import OnnxModel
 from core.model.component import Component
 from core.model.errors import InvalidArgument, Unavailable
-from core.reranking.bedrock import BedrockReranker, RerankClient
-from core.reranking.models import packaged_model
-from core.reranking.onnx import CrossEncoderModel, OnnxReranker
+from core.reranking.bedrock import BedrockReranker, RerankingClient
+from core.reranking.models import find_reranking_model
+from core.reranking.onnx import OnnxReranker
 from core.reranking.types import Reranker
 from tests.support.bedrock import loopback_rerank_client, rerank_server
 from tests.support.clock import ManualClock
@@ -44,12 +45,12 @@ class HurryingClock(ManualClock):
 
 
 @pytest.fixture(scope="module")
-def model() -> CrossEncoderModel:
-    return packaged_model()
+def model() -> OnnxModel:
+    return find_reranking_model(None)
 
 
 @pytest.fixture(scope="module")
-def client() -> Iterator[RerankClient]:
+def client() -> Iterator[RerankingClient]:
     with rerank_server() as server, loopback_rerank_client(server.server_port) as client:
         yield client
 
@@ -60,9 +61,9 @@ def make(request: pytest.FixtureRequest) -> Make:
     if request.param == "word_overlap":
         return lambda clock: WordOverlapReranker(clock, seconds=SECONDS)
     if request.param == "onnx":
-        model = cast(CrossEncoderModel, request.getfixturevalue("model"))
+        model = cast(OnnxModel, request.getfixturevalue("model"))
         return lambda clock: OnnxReranker(model, clock, seconds=SECONDS)
-    client = cast(RerankClient, request.getfixturevalue("client"))
+    client = cast(RerankingClient, request.getfixturevalue("client"))
     return lambda clock: BedrockReranker(client, clock, model="cohere.rerank-v3-5:0", seconds=SECONDS)
 
 

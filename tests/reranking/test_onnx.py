@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from core.model.errors import ConfigurationError, Unavailable
-from core.reranking.models import find_model, folder_model, is_installed, packaged_model
+from core.reranking.models import PACKAGED, find_reranking_model
 from core.reranking.onnx import MAX_TOKENS, OnnxReranker, logistic
 from tests.support.clock import ManualClock
 from tests.support.onnx_model import tiny_cross_encoder, tiny_model
@@ -17,19 +17,19 @@ from tests.support.onnx_model import tiny_cross_encoder, tiny_model
 SCRIPT = """
 import sys
 from core.clock import SystemClock
-from core.reranking.models import packaged_model
+from core.reranking.models import find_reranking_model
 from core.reranking.onnx import OnnxReranker
-reranker = OnnxReranker(packaged_model(), SystemClock(), seconds=10)
+reranker = OnnxReranker(find_reranking_model(None), SystemClock(), seconds=10)
 """
 
 
 @pytest.fixture(scope="module")
 def packaged() -> OnnxReranker:
-    return OnnxReranker(packaged_model(), ManualClock(), seconds=10)
+    return OnnxReranker(find_reranking_model(None), ManualClock(), seconds=10)
 
 
 def tiny(folder: Path) -> OnnxReranker:
-    return OnnxReranker(find_model(folder), ManualClock(), seconds=10)
+    return OnnxReranker(find_reranking_model(folder), ManualClock(), seconds=10)
 
 
 def run(script: str) -> int:
@@ -53,7 +53,7 @@ def test_the_packaged_model_prefers_the_text_that_answers(packaged: OnnxReranker
 def test_the_packaged_model_tells_what_it_is(packaged: OnnxReranker) -> None:
     assert packaged.name == "ms-marco-MiniLM-L-12-v2-int8"
     assert packaged.describe().max_tokens == MAX_TOKENS == 256
-    assert is_installed()
+    assert PACKAGED.is_installed()
 
 
 def test_the_packaged_model_reads_256_tokens_of_a_pair(packaged: OnnxReranker) -> None:
@@ -118,7 +118,7 @@ def test_a_folder_without_one_of_its_files_is_refused(tmp_path: Path, name: str)
     folder = tiny_cross_encoder(tmp_path / "tiny")
     (folder / name).unlink()
     with pytest.raises(ConfigurationError, match=f"WEFT_RERANKER_MODEL: the folder has no {name}"):
-        folder_model(folder)
+        find_reranking_model(folder)
 
 
 @pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json"])
@@ -137,7 +137,7 @@ def test_time_is_looked_at_before_each_pair(tmp_path: Path) -> None:
             self.advance(1)
             return super().monotonic()
 
-    model = find_model(tiny_cross_encoder(tmp_path / "tiny"))
+    model = find_reranking_model(tiny_cross_encoder(tmp_path / "tiny"))
     assert len(OnnxReranker(model, Hurrying(), seconds=6).rerank("one", ["two"] * 5)) == 5
     with pytest.raises(Unavailable, match="slow"):
         OnnxReranker(model, Hurrying(), seconds=6).rerank("one", ["two"] * 6)

@@ -13,9 +13,9 @@ from botocore.client import BaseClient
 from botocore.exceptions import NoCredentialsError
 from botocore.stub import Stubber
 
-from core.inference.bedrock import TRANSIENT, TRIES
+from core.inference.bedrock import BACKOFF, TRANSIENT
 from core.model.errors import ConfigurationError, InvalidArgument, NotConfigured, Unavailable
-from core.reranking.bedrock import MAX_CHARACTERS, MAX_TEXTS, BedrockReranker, RerankClient, bedrock_client
+from core.reranking.bedrock import MAX_CHARACTERS, MAX_TEXTS, BedrockReranker, RerankingClient, reranking_client
 from tests.support.bedrock import loopback_rerank_client
 from tests.support.clock import ManualClock
 
@@ -31,20 +31,20 @@ def clock() -> ManualClock:
 
 
 @pytest.fixture
-def client() -> Iterator[RerankClient]:
+def client() -> Iterator[RerankingClient]:
     with loopback_rerank_client(9) as client:
         yield client
 
 
 @pytest.fixture
-def stub(client: RerankClient) -> Iterator[Stubber]:
+def stub(client: RerankingClient) -> Iterator[Stubber]:
     with Stubber(cast(BaseClient, client)) as stubber:
         yield stubber
         stubber.assert_no_pending_responses()
 
 
 @pytest.fixture
-def reranker(client: RerankClient, clock: ManualClock) -> BedrockReranker:
+def reranker(client: RerankingClient, clock: ManualClock) -> BedrockReranker:
     return BedrockReranker(client, clock, model=MODEL, seconds=SECONDS)
 
 
@@ -121,7 +121,7 @@ def test_a_passing_failure_is_tried_again(stub: Stubber, reranker: BedrockRerank
 
 
 def test_throttling_without_end_is_unavailable(stub: Stubber, reranker: BedrockReranker, clock: ManualClock) -> None:
-    for _ in range(TRIES):
+    for _ in range(BACKOFF.tries):
         stub.add_client_error("rerank", "ThrottlingException", "Too many requests")
     with pytest.raises(Unavailable) as unavailable:
         reranker.rerank("why", ["one"])
@@ -149,7 +149,7 @@ def test_a_refusal_is_the_operators_to_correct_and_names_no_account(
     assert clock.monotonic() == 0, "trying again would change nothing"
 
 
-def test_missing_credentials_are_the_operators_to_correct(client: RerankClient, reranker: BedrockReranker) -> None:
+def test_missing_credentials_are_the_operators_to_correct(client: RerankingClient, reranker: BedrockReranker) -> None:
     def no_credentials(**_: Any) -> None:
         raise NoCredentialsError
 
@@ -183,7 +183,7 @@ def test_a_service_that_cannot_be_reached_is_unavailable(clock: ManualClock) -> 
 
 def test_one_try_takes_at_most_half_of_a_calls_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    config = bedrock_client(SECONDS).meta.config
+    config = reranking_client(SECONDS).meta.config
     assert config.connect_timeout + config.read_timeout == SECONDS / 2
     assert config.retries["total_max_attempts"] == 1, "the reranker tries again"
 
@@ -193,4 +193,4 @@ def test_a_client_without_a_region_says_what_to_set(monkeypatch: pytest.MonkeyPa
     monkeypatch.delenv("AWS_REGION", raising=False)
     monkeypatch.setenv("AWS_CONFIG_FILE", "no-such-file")
     with pytest.raises(ConfigurationError, match="AWS_REGION"):
-        bedrock_client(SECONDS)
+        reranking_client(SECONDS)

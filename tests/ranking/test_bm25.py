@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.ranking.bm25 import K1, B, Statistics, score, share
+from core.ranking.bm25 import K1, B, Statistics, score, term_score
 
 terms = st.sampled_from(["a", "b", "c", "d"])
 records = st.lists(st.lists(terms, max_size=12), min_size=1, max_size=8)
@@ -52,10 +52,10 @@ def test_a_record_scores_above_0_exactly_when_it_has_a_term_of_the_question(
 def test_more_of_a_term_scores_higher_and_ever_less_so_and_a_longer_record_lower(
     idf: float, frequency: int, length: int, average: float
 ) -> None:
-    one, two, three = (share(idf, float(frequency + more), float(length), average) for more in range(3))
+    one, two, three = (term_score(idf, float(frequency + more), float(length), average) for more in range(3))
     assert one < two < three < idf, "and never above the weight of the term"
     assert three - two < two - one
-    assert share(idf, float(frequency), float(length + 1), average) < one
+    assert term_score(idf, float(frequency), float(length + 1), average) < one
 
 
 @given(st.integers(1, 1000))
@@ -73,7 +73,7 @@ def test_arrays_give_the_same_numbers_to_the_last_digit(texts: list[list[str]], 
     for term in query:
         frequencies = np.array([text.count(term) for text in texts], dtype=np.float64)
         having = frequencies > 0
-        total[having] += share(known.idf(term), frequencies[having], lengths[having], known.average_length)
+        total[having] += term_score(known.idf(term), frequencies[having], lengths[having], known.average_length)
     assert total.tolist() == [score(query, known, counts(text), len(text)) for text in texts]
 
 

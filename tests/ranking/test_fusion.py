@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.model.ids import ChunkId
-from core.ranking.fusion import Ranking, fuse, highest, in_order
-from tests.unit.ranking.ids import chunk, orders
+from core.ranking.fusion import Ranking, best_first, fuse, highest_fused_score
+from tests.ranking.ids import chunk, orders
 
 weights = st.sampled_from([0.0, 0.5, 1.0, 3.0]) | st.floats(0, 1000, allow_subnormal=False)
 rankings = st.lists(st.builds(Ranking, orders, weights), max_size=4)
@@ -43,7 +43,7 @@ def test_one_ranking_alone_keeps_its_order(order: list[ChunkId], k: int, weight:
 def test_no_score_is_above_the_highest(lists: list[list[ChunkId]], k: int) -> None:
     top = [chunk(40)]
     given_rankings = [Ranking(top + order, float(weight)) for weight, order in enumerate(lists, start=1)]
-    bound = highest([ranking.weight for ranking in given_rankings], k)
+    bound = highest_fused_score([ranking.weight for ranking in given_rankings], k)
     fused = fuse(given_rankings, k)
     assert all(score <= bound for _, score in fused)
     assert [score for one, score in fused if one == chunk(40)] == ([bound] if lists else []), "and it is reached"
@@ -61,7 +61,7 @@ def test_the_figures_of_the_paper() -> None:
 
 
 def test_equal_scores_are_in_order_of_the_ids_however_they_came() -> None:
-    assert in_order([(chunk(3), 1.0), (chunk(1), 1.0), (chunk(2), 2.0)]) == [
+    assert best_first([(chunk(3), 1.0), (chunk(1), 1.0), (chunk(2), 2.0)]) == [
         (chunk(2), 2.0),
         (chunk(1), 1.0),
         (chunk(3), 1.0),

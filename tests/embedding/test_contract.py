@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from core.clock import SystemClock
 from core.embedding.bedrock import MODEL, BedrockEmbedder
-from core.embedding.models import packaged_model
+from core.embedding.models import find_embedding_model
 from core.embedding.onnx import OnnxEmbedder
 from core.embedding.types import Embedder
 from core.model.component import Component
@@ -36,7 +36,7 @@ def embedder(request: pytest.FixtureRequest) -> Iterator[Embedder]:
     if request.param == "hashed":
         yield HashedEmbedder()
     elif request.param == "onnx":
-        yield OnnxEmbedder(packaged_model())
+        yield OnnxEmbedder(find_embedding_model(None))
     else:
         with titan_server() as server, loopback_client(server.server_port) as client:
             yield BedrockEmbedder(client, SystemClock(), model=MODEL, dimensions=256)
