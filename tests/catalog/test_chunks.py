@@ -1,4 +1,4 @@
-"""Chunks: read, listed and counted, of nothing but what is served."""
+"""Chunks of served documents, and of no others, are read, listed and counted."""
 
 import pytest
 from hypothesis import given, settings
@@ -15,7 +15,7 @@ ALL = PageRequest(limit=100)
 GUIDE = "# Guide\n\nIntro words here\n\n## Setup\n\nSet it up\n"
 
 
-def test_a_chunk_has_all_that_the_seeds_say(world: World) -> None:
+def test_a_chunk_has_text_offsets_and_attributes_of_its_document(world: World) -> None:
     collection = world.collection(chunk_size=4, chunk_overlap=0, chunk_strategy="markdown")
     result = world.ingest(
         collection,
@@ -44,7 +44,7 @@ def test_a_chunk_has_all_that_the_seeds_say(world: World) -> None:
     assert chunks[-1].context == "Guide > Setup"
 
 
-def test_a_chunks_origin_is_the_source_or_else_the_key(world: World) -> None:
+def test_the_origin_of_a_chunk_is_its_source_or_else_its_source_key(world: World) -> None:
     collection = world.collection()
     world.ingest(collection, "one", source_key="a")
     world.ingest(collection, "two", source="https://example.org")
@@ -80,7 +80,7 @@ def test_a_document_of_another_collection_has_no_chunks_in_this_one(world: World
     assert world.engine.chunks.count(ACME, here.id, result.document_id) == 1
 
 
-def test_another_tenants_chunk_looks_like_a_missing_one(world: World) -> None:
+def test_a_chunk_of_another_tenant_reads_like_a_missing_chunk(world: World) -> None:
     collection = world.collection(tenant=GLOBEX)
     theirs = world.ingest(collection, "one", tenant=GLOBEX).document_id
     assert theirs is not None
@@ -94,7 +94,7 @@ def test_another_tenants_chunk_looks_like_a_missing_one(world: World) -> None:
         world.engine.chunks.count(ACME, document_id=theirs)
 
 
-def test_chunks_of_what_is_not_served_are_not_found(world: World, recorder: Recorder) -> None:
+def test_chunks_of_documents_that_are_not_served_are_not_found(world: World, recorder: Recorder) -> None:
     collection = world.collection()
     world.ingest(collection, "current", source_key="a")
     working = die(world, recorder, collection, "coming", source_key="a")
@@ -104,7 +104,7 @@ def test_chunks_of_what_is_not_served_are_not_found(world: World, recorder: Reco
             world.engine.chunks.get(ACME, ChunkId.of(document_id, 1, 0))
         assert world.engine.chunks.list(ACME, ALL, document_id=document_id).items == []
         assert world.engine.chunks.count(ACME, document_id=document_id) == 0
-    assert [one.text for one in world.engine.chunks.list(ACME, ALL, collection.id).items] == ["current"]
+    assert [chunk.text for chunk in world.engine.chunks.list(ACME, ALL, collection.id).items] == ["current"]
     assert world.engine.chunks.count(ACME, collection.id) == 1
 
 
@@ -126,7 +126,7 @@ def test_chunks_of_an_abandoned_attempt_and_beyond_the_last_index_are_not_found(
             world.engine.chunks.get(ACME, chunk_id)
 
 
-def test_a_long_document_lists_in_its_order_over_all_partitions(world: World) -> None:
+def test_chunks_of_a_long_document_are_listed_in_order_over_all_partitions(world: World) -> None:
     collection = world.collection(chunk_size=1, chunk_overlap=0)
     words = [f"w{number}" for number in range(600)]
     result = world.ingest(collection, " ".join(words), source_key="a")
@@ -170,7 +170,7 @@ def test_pages_cover_every_chunk_exactly_once_in_document_order(lengths: list[in
     world.vectors.close()
 
 
-def test_a_page_goes_on_behind_a_document_that_was_replaced_meanwhile(world: World) -> None:
+def test_the_next_page_of_chunks_continues_after_a_document_was_replaced(world: World) -> None:
     collection = world.collection(chunk_size=1, chunk_overlap=0)
     for number in range(3):
         world.ingest(collection, f"d{number}a d{number}b", source_key=str(number))

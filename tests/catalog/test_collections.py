@@ -1,4 +1,4 @@
-"""Collections: created, read, renamed, listed and counted."""
+"""Collections are created, read, renamed, listed and counted."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ ALL = PageRequest(limit=100)
 # -- create -------------------------------------------------------------------------------------------
 
 
-def test_a_collection_has_the_engines_defaults(world: World, recorder: Recorder) -> None:
+def test_a_new_collection_has_the_defaults_of_the_engine(world: World, recorder: Recorder) -> None:
     made = world.engine.collections.create(ACME, NewCollection(name="  notes "))
     assert (made.name, made.description, made.tenant) == ("notes", "", ACME)
     assert (made.embedding_model, made.embedding_dims) == ("hashed-words", 64)
@@ -33,7 +33,7 @@ def test_a_collection_has_the_engines_defaults(world: World, recorder: Recorder)
     assert recorder.fired == [("collection_created", {"tenant": ACME, "collection_id": made.id})]
 
 
-def test_what_is_said_is_kept(world: World) -> None:
+def test_a_new_collection_keeps_the_settings_of_its_request(world: World) -> None:
     made = world.collection(
         description="About things",
         embedding_model="hashed-words",
@@ -44,10 +44,12 @@ def test_what_is_said_is_kept(world: World) -> None:
     )
     found = world.engine.collections.get(ACME, made.id)
     assert (found.description, found.chunk_strategy, found.metadata) == ("About things", "markdown", {"team": "red"})
-    assert (found.chunk_size, found.chunk_overlap) == (100, 0), "0 is a real overlap"
+    assert (found.chunk_size, found.chunk_overlap) == (100, 0), (
+        "an overlap of 0 is kept and not replaced by the default"
+    )
 
 
-def test_the_default_size_is_the_embedders_limit_where_that_is_lower(
+def test_the_default_chunk_size_is_at_most_the_limit_of_the_embedder(
     recorder: Recorder, vectors: MeddlingVectors
 ) -> None:
     world = memory_world(recorder, vectors, embedder=HashedEmbedder(max_tokens=254))
@@ -70,7 +72,7 @@ def test_the_default_size_is_the_embedders_limit_where_that_is_lower(
         ({"chunk_strategy": "semantic"}, "chunk_strategy"),
     ],
 )
-def test_settings_that_do_not_go_together_are_refused_and_nothing_is_written(
+def test_invalid_settings_of_a_collection_are_refused_before_any_write(
     world: World, recorder: Recorder, fields: dict[str, object], field: str
 ) -> None:
     with pytest.raises(InvalidArgument) as refused:
@@ -80,7 +82,7 @@ def test_settings_that_do_not_go_together_are_refused_and_nothing_is_written(
     assert recorder.fired == []
 
 
-def test_a_name_is_unique_in_its_tenant_and_free_in_another(world: World) -> None:
+def test_a_collection_name_is_unique_in_its_tenant_alone(world: World) -> None:
     world.collection("notes")
     before = world.rows()
     with pytest.raises(CollectionAlreadyExists):
@@ -91,7 +93,7 @@ def test_a_name_is_unique_in_its_tenant_and_free_in_another(world: World) -> Non
 
 
 @pytest.mark.parametrize("name", ["\U0001f600" * 250, "a#b", "COL#x", "NAME#notes", "%_*", "../x", "é", "e\u0301"])
-def test_every_name_that_is_accepted_can_be_stored_and_found(name: str) -> None:
+def test_every_accepted_collection_name_can_be_stored_and_read(name: str) -> None:
     with mock_aws():
         world = make_world()
         made = world.collection(name)
@@ -104,7 +106,7 @@ def test_every_name_that_is_accepted_can_be_stored_and_found(name: str) -> None:
 # -- read ---------------------------------------------------------------------------------------------
 
 
-def test_another_tenants_collection_looks_like_a_missing_one(world: World) -> None:
+def test_a_collection_of_another_tenant_reads_like_a_missing_collection(world: World) -> None:
     theirs = world.collection("notes", tenant=GLOBEX)
     seen = []
     for collection_id in (theirs.id, CollectionId.new(1, 1)):
@@ -124,13 +126,13 @@ def test_another_tenants_collection_looks_like_a_missing_one(world: World) -> No
 
 
 @pytest.mark.parametrize("name", ["", "  ", "nope", "x" * 3000, "\ud800"])
-def test_a_name_that_nothing_has_is_not_found(world: World, name: str) -> None:
+def test_a_name_that_no_collection_has_is_not_found(world: World, name: str) -> None:
     world.collection()
     with pytest.raises(CollectionNotFound):
         world.engine.collections.get_by_name(ACME, name)
 
 
-def test_a_collection_is_found_by_its_name_as_it_would_be_created(world: World) -> None:
+def test_get_by_name_strips_white_space_as_create_does(world: World) -> None:
     made = world.collection("notes")
     assert world.engine.collections.get_by_name(ACME, " notes\n") == made
 
@@ -138,7 +140,7 @@ def test_a_collection_is_found_by_its_name_as_it_would_be_created(world: World) 
 # -- update -------------------------------------------------------------------------------------------
 
 
-def test_an_update_changes_what_is_given_and_leaves_the_rest(world: World) -> None:
+def test_an_update_changes_the_named_fields_and_keeps_the_others(world: World) -> None:
     made = world.collection(description="old", metadata={"a": "1", "b": "2"})
     world.clock.advance(1)
     changed = world.engine.collections.update(ACME, made.id, CollectionUpdate(description=""))
@@ -148,7 +150,7 @@ def test_an_update_changes_what_is_given_and_leaves_the_rest(world: World) -> No
     assert world.engine.collections.get(ACME, made.id) == changed
 
 
-def test_an_update_of_nothing_changes_nothing(world: World) -> None:
+def test_an_update_without_changes_writes_nothing(world: World) -> None:
     made = world.collection(description="old")
     before = world.rows()
     world.clock.advance(1)
@@ -157,7 +159,7 @@ def test_an_update_of_nothing_changes_nothing(world: World) -> None:
     assert world.rows() == before
 
 
-def test_a_rename_takes_the_new_name_and_frees_the_old(world: World) -> None:
+def test_a_rename_takes_the_new_name_and_frees_the_old_name(world: World) -> None:
     made = world.collection("old")
     world.engine.collections.update(ACME, made.id, CollectionUpdate(name=" new "))
     assert world.engine.collections.get_by_name(ACME, "new").id == made.id
@@ -172,7 +174,7 @@ def test_a_rename_takes_the_new_name_and_frees_the_old(world: World) -> None:
 
 
 def between_read_and_write(world: World, step: object) -> None:
-    """Does something, once, after the next read of a row."""
+    """Takes a step once, after the next read of a collection's row."""
     read = world.dynamodb.get_item
 
     def read_then_step(**arguments: object) -> object:
@@ -185,7 +187,7 @@ def between_read_and_write(world: World, step: object) -> None:
     world.dynamodb.get_item = read_then_step
 
 
-def test_two_updates_at_the_same_moment_lose_nothing_of_each_other(world: World) -> None:
+def test_two_updates_at_the_same_time_keep_the_changes_of_both(world: World) -> None:
     made = world.collection()
     update = world.engine.collections.update
     between_read_and_write(world, lambda: update(ACME, made.id, CollectionUpdate(description="theirs")))
@@ -194,7 +196,7 @@ def test_two_updates_at_the_same_moment_lose_nothing_of_each_other(world: World)
     assert (found.description, found.metadata) == ("theirs", {"mine": "1"})
 
 
-def test_two_renames_at_the_same_moment_leave_one_name(world: World) -> None:
+def test_two_renames_at_the_same_time_leave_one_name(world: World) -> None:
     made = world.collection("old")
     update = world.engine.collections.update
     between_read_and_write(world, lambda: update(ACME, made.id, CollectionUpdate(name="theirs")))
@@ -205,7 +207,7 @@ def test_two_renames_at_the_same_moment_leave_one_name(world: World) -> None:
     assert names == ["NAME#mine"]
 
 
-def test_of_two_collections_that_want_one_name_at_the_same_moment_one_gets_it(world: World) -> None:
+def test_two_renames_to_the_same_name_at_the_same_time_give_it_to_one_collection(world: World) -> None:
     one, other = world.collection("one"), world.collection("other")
     update = world.engine.collections.update
     between_read_and_write(world, lambda: update(ACME, other.id, CollectionUpdate(name="wanted")))
@@ -215,7 +217,7 @@ def test_of_two_collections_that_want_one_name_at_the_same_moment_one_gets_it(wo
     assert world.engine.collections.get_by_name(ACME, "one").id == one.id
 
 
-def test_an_update_under_a_delete_does_not_bring_the_collection_back(world: World) -> None:
+def test_an_update_during_a_delete_does_not_bring_the_collection_back(world: World) -> None:
     made = world.collection()
     between_read_and_write(world, lambda: world.engine.collections.delete(ACME, made.id, world.deadline()))
     with pytest.raises(CollectionNotFound):
@@ -228,7 +230,7 @@ def test_an_update_under_a_delete_does_not_bring_the_collection_back(world: Worl
 
 
 def names(world: World, **filters: str) -> list[str]:
-    found = [one.name for one in world.engine.collections.list(ACME, ALL, **filters).items]
+    found = [collection.name for collection in world.engine.collections.list(ACME, ALL, **filters).items]
     assert world.engine.collections.count(ACME, **filters) == len(found)
     return found
 
@@ -248,13 +250,13 @@ def names(world: World, **filters: str) -> list[str]:
         ("", {"My Notes", "notes", "NOTE_100%", "a_b", "axb", "star*", "Straße"}),
     ],
 )
-def test_a_name_filter_is_literal_and_in_any_case(world: World, contains: str, expected: set[str]) -> None:
+def test_a_name_filter_is_literal_and_ignores_case(world: World, contains: str, expected: set[str]) -> None:
     for name in ("My Notes", "notes", "NOTE_100%", "a_b", "axb", "star*", "Straße"):
         world.collection(name)
     assert set(names(world, name_contains=contains)) == expected
 
 
-def test_an_exact_name_is_just_that_name(world: World) -> None:
+def test_a_listing_by_exact_name_returns_that_collection_alone(world: World) -> None:
     for name in ("notes", "Notes", "notes 2"):
         world.collection(name)
     assert names(world, name="notes") == ["notes"]
@@ -262,20 +264,20 @@ def test_an_exact_name_is_just_that_name(world: World) -> None:
     assert names(world, name="notes", name_contains="x") == []
 
 
-def test_a_listing_is_the_tenants_own_newest_first_or_oldest_first(world: World) -> None:
+def test_collections_of_the_tenant_are_listed_newest_first_or_oldest_first(world: World) -> None:
     for name in "abc":
         world.collection(name)
         world.collection(name, tenant=GLOBEX)
         world.clock.advance(1)
     assert names(world) == ["c", "b", "a"]
     oldest = world.engine.collections.list(ACME, PageRequest(order=Order.OLDEST))
-    assert [one.name for one in oldest.items] == ["a", "b", "c"]
-    assert {one.tenant for one in oldest.items} == {ACME}
+    assert [collection.name for collection in oldest.items] == ["a", "b", "c"]
+    assert {collection.tenant for collection in oldest.items} == {ACME}
 
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 9), st.integers(1, 4), st.sampled_from(Order), st.booleans())
-def test_pages_cover_everything_exactly_once(size: int, limit: int, order: Order, filtered: bool) -> None:
+def test_pages_cover_every_collection_exactly_once(size: int, limit: int, order: Order, filtered: bool) -> None:
     world = memory_world(Recorder(), MeddlingVectors())
     for number in range(size):
         world.collection(f"{'even' if number % 2 == 0 else 'odd'} {number}")
@@ -298,7 +300,7 @@ def test_pages_cover_everything_exactly_once(size: int, limit: int, order: Order
     world.vectors.close()
 
 
-def test_a_page_goes_on_behind_a_collection_that_is_gone_by_now(world: World) -> None:
+def test_the_next_page_continues_after_a_collection_that_was_deleted(world: World) -> None:
     made = []
     for name in "abcd":
         made.append(world.collection(name))
@@ -313,11 +315,14 @@ def test_a_page_goes_on_behind_a_collection_that_is_gone_by_now(world: World) ->
 def test_a_listing_shows_each_collections_counts(world: World) -> None:
     full, empty = world.collection("full", chunk_size=2, chunk_overlap=0), world.collection("empty")
     world.ingest(full, "one two three four five", source_key="a")
-    counts = {one.id: (one.document_count, one.chunk_count) for one in world.engine.collections.list(ACME, ALL).items}
+    counts = {
+        collection.id: (collection.document_count, collection.chunk_count)
+        for collection in world.engine.collections.list(ACME, ALL).items
+    }
     assert counts == {full.id: (1, 3), empty.id: (0, 0)}
 
 
-def test_a_page_token_is_of_one_tenant_and_one_query(world: World) -> None:
+def test_a_page_token_of_another_tenant_or_query_is_refused_for_collections(world: World) -> None:
     for name in "abc":
         world.collection(name)
         world.collection(name, tenant=GLOBEX)
@@ -339,7 +344,7 @@ def test_a_page_token_is_of_one_tenant_and_one_query(world: World) -> None:
 # -- stats --------------------------------------------------------------------------------------------
 
 
-def test_stats_count_what_is_served(world: World) -> None:
+def test_stats_count_served_documents_and_chunks(world: World) -> None:
     made = world.collection(chunk_size=2, chunk_overlap=0)
     assert world.engine.collections.stats(ACME, made.id).model_dump() == {
         "collection_id": made.id,
@@ -356,7 +361,7 @@ def test_stats_count_what_is_served(world: World) -> None:
     assert (stats.document_count, stats.chunk_count) == (2, 4)
 
 
-def test_stats_are_one_batch_read_at_any_size(world: World) -> None:
+def test_stats_are_one_batch_read_however_large_the_collection_is(world: World) -> None:
     made = world.collection()
     for number in range(20):
         world.ingest(made, f"content {number}", source_key=str(number))

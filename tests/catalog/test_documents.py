@@ -1,4 +1,4 @@
-"""Documents: read, listed and counted."""
+"""Documents are read, listed and counted."""
 
 import pytest
 from hypothesis import given, settings
@@ -15,7 +15,7 @@ from tests.support.memory import memory_world
 ALL = PageRequest(limit=100)
 
 
-def test_another_tenants_document_looks_like_a_missing_one(world: World) -> None:
+def test_a_document_of_another_tenant_reads_like_a_missing_document(world: World) -> None:
     collection = world.collection(tenant=GLOBEX)
     theirs = world.ingest(collection, "one", tenant=GLOBEX).document_id
     assert theirs is not None
@@ -29,7 +29,7 @@ def test_another_tenants_document_looks_like_a_missing_one(world: World) -> None
 
 
 def fill(world: World, recorder: Recorder) -> tuple[CollectionId, CollectionId]:
-    """Two collections with documents in several states, a second apart."""
+    """Makes two collections with documents in several states, ingested a second apart."""
     here, there = world.collection("here"), world.collection("there")
     foreign = world.collection("here", tenant=GLOBEX)
     world.ingest(here, "one", source_key="a")
@@ -50,7 +50,7 @@ def fill(world: World, recorder: Recorder) -> tuple[CollectionId, CollectionId]:
 
 
 @pytest.mark.parametrize("order", Order)
-def test_a_listing_shows_a_collections_a_sources_or_the_tenants_documents(
+def test_documents_are_listed_by_collection_by_source_or_for_the_whole_tenant(
     world: World, recorder: Recorder, order: Order
 ) -> None:
     here, there = fill(world, recorder)
@@ -76,7 +76,7 @@ def test_a_listing_shows_a_collections_a_sources_or_the_tenants_documents(
     assert listed(collection_id=here, source_key="b") == []
 
 
-def test_a_source_key_needs_a_collection_and_the_right_form(world: World) -> None:
+def test_a_listing_by_source_key_needs_a_collection_and_a_valid_key(world: World) -> None:
     collection = world.collection()
     with pytest.raises(InvalidArgument) as refused:
         world.engine.documents.list(ACME, ALL, source_key="a")
@@ -87,7 +87,7 @@ def test_a_source_key_needs_a_collection_and_the_right_form(world: World) -> Non
 
 
 @pytest.mark.parametrize("tenant", [ACME, GLOBEX])
-def test_another_tenants_collection_has_no_listing(world: World, tenant: str) -> None:
+def test_documents_in_a_collection_of_another_tenant_are_not_listed(world: World, tenant: str) -> None:
     collection = world.collection(tenant=GLOBEX)
     if tenant == GLOBEX:
         assert world.engine.documents.list(GLOBEX, ALL, collection.id).items == []
@@ -107,7 +107,7 @@ def test_another_tenants_collection_has_no_listing(world: World, tenant: str) ->
     st.sampled_from(Order),
     st.sampled_from(["tenant", "collection", "ready", "source"]),
 )
-def test_pages_cover_everything_exactly_once(kinds: list[str], limit: int, order: Order, scope: str) -> None:
+def test_pages_cover_every_document_exactly_once(kinds: list[str], limit: int, order: Order, scope: str) -> None:
     world = memory_world(Recorder(), MeddlingVectors())
     here, there = world.collection("here"), world.collection("there")
     for number, kind in enumerate(kinds):
@@ -145,7 +145,7 @@ def test_pages_cover_everything_exactly_once(kinds: list[str], limit: int, order
     world.vectors.close()
 
 
-def test_a_page_token_is_of_one_tenant_and_one_query(world: World, recorder: Recorder) -> None:
+def test_a_page_token_of_another_tenant_or_query_is_refused_for_documents(world: World, recorder: Recorder) -> None:
     here, there = fill(world, recorder)
     token = world.engine.documents.list(ACME, PageRequest(limit=1), here).next_page_token
     request = PageRequest(limit=1, token=token)

@@ -1,4 +1,4 @@
-"""The engine as a whole: what it runs, what watches it, and what it says of itself."""
+"""The engine reports its components, its health, its extensions and its metrics."""
 
 from collections.abc import Callable
 
@@ -17,7 +17,7 @@ from tests.support.meddling import MeddlingVectors, RecordedMetrics, Recorder
 
 
 def engine_without(world: World, part: str) -> Engine:
-    """The world's engine without its embedder or without its vector store."""
+    """Makes the world's engine without its embedder or without its vector store."""
     if part == "embedder":
         return world.rebuild(embedders=[], vectors=world.vectors)
     return world.rebuild(embedders=[world.embedder], vectors=None)
@@ -26,7 +26,7 @@ def engine_without(world: World, part: str) -> Engine:
 # -- components ---------------------------------------------------------------------------------------
 
 
-def test_components_say_what_runs(world: World) -> None:
+def test_components_describe_the_loaders_models_and_stores_of_the_engine(world: World) -> None:
     found = world.engine.status.components()
     assert found.loader.configured
     assert {"text/plain", "text/markdown", "text/html"} <= set(found.loader.content_types)
@@ -41,7 +41,7 @@ def test_components_say_what_runs(world: World) -> None:
         Strategy.MMR: ScoreKind.MMR_RELEVANCE,
         Strategy.HYBRID: ScoreKind.RRF,
     }, "without a reranker there is no rerank"
-    assert found.reranker == Component(), "none is configured"
+    assert found.reranker == Component(), "no reranker is configured"
     assert found.score == ScoreKind.COSINE
 
 
@@ -51,16 +51,16 @@ def test_the_tenant_filter_is_verified_only_when_it_is_known_to_work(world: Worl
     assert engine_without(world, "vectors").status.components().tenant_filter == TenantFilter.UNVERIFIED
 
 
-def test_a_stage_that_is_not_there_says_so(world: World) -> None:
+def test_a_component_that_is_not_configured_is_reported_so(world: World) -> None:
     assert engine_without(world, "embedder").status.components().embedder == Component(configured=False)
     assert engine_without(world, "vectors").status.components().vector_store == Component(configured=False)
 
 
-# -- missing parts ------------------------------------------------------------------------------------
+# -- missing components ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("part", ["embedder", "vectors"])
-def test_what_needs_a_part_that_is_not_there_is_refused_and_nothing_is_written(world: World, part: str) -> None:
+def test_a_call_that_needs_a_missing_component_is_refused_and_writes_nothing(world: World, part: str) -> None:
     collection = world.collection()
     document_id = world.ingest(collection, "one", source_key="a").document_id
     engine, before = engine_without(world, part), world.rows()
@@ -86,12 +86,12 @@ def test_what_needs_a_part_that_is_not_there_is_refused_and_nothing_is_written(w
 
 
 @pytest.mark.parametrize("part", ["embedder", "vectors"])
-def test_a_tenant_without_collections_is_told_of_a_missing_part_as_well(world: World, part: str) -> None:
+def test_a_tenant_without_collections_is_also_refused_when_a_component_is_missing(world: World, part: str) -> None:
     with pytest.raises(NotConfigured):
         engine_without(world, part).retrieve(ACME, RetrieveQuery(query="one"))
 
 
-def test_what_needs_no_vectors_works_without_them(world: World) -> None:
+def test_calls_that_need_no_vectors_work_without_a_vector_store(world: World) -> None:
     collection = world.collection()
     document_id = world.ingest(collection, "one", source_key="a").document_id
     assert document_id is not None
@@ -103,14 +103,14 @@ def test_what_needs_no_vectors_works_without_them(world: World) -> None:
 # -- health -------------------------------------------------------------------------------------------
 
 
-def test_both_stores_are_asked(world: World, vectors: MeddlingVectors) -> None:
+def test_health_asks_both_stores(world: World, vectors: MeddlingVectors) -> None:
     assert world.engine.status.health() == Health(status="ok", stores={"metadata": "ok", "vectors": "ok"})
     vectors.failing = {"ping"}
     assert world.engine.status.health() == Health(status="failing", stores={"metadata": "ok", "vectors": "failing"})
 
 
 @pytest.mark.parametrize("error", [Unavailable("x"), ConnectionError("dynamodb.secret.example"), KeyError("x")])
-def test_whatever_a_store_raises_health_answers_and_names_no_host(
+def test_health_answers_whatever_a_store_raises_and_names_no_host(
     world: World, error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(**_: object) -> object:
@@ -122,11 +122,11 @@ def test_whatever_a_store_raises_health_answers_and_names_no_host(
     assert "secret" not in caplog.text + found.model_dump_json()
 
 
-def test_a_store_that_is_not_configured_is_not_asked(world: World) -> None:
+def test_health_does_not_ask_a_store_that_is_not_configured(world: World) -> None:
     assert engine_without(world, "vectors").status.health().stores == {"metadata": "ok"}
 
 
-# -- what watches it ----------------------------------------------------------------------------------
+# -- extensions and metrics ----------------------------------------------------------------------------------
 
 
 class Named:
@@ -163,7 +163,7 @@ def test_extensions_are_described_in_the_order_of_registration() -> None:
     ]
 
 
-def test_extensions_are_called_in_order_and_one_that_raises_stops_no_other(
+def test_extensions_are_called_in_order_and_an_error_stops_no_other_extension(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     heard: list[str] = []
@@ -178,7 +178,7 @@ def test_extensions_are_called_in_order_and_one_that_raises_stops_no_other(
     assert "Hook retrieval_started of extension two failed" in caplog.text
 
 
-def test_the_specified_hooks_are_there() -> None:
+def test_every_hook_of_the_interface_exists() -> None:
     assert set(HOOKS) >= {
         "collection_created",
         "collection_deleted",
@@ -214,7 +214,7 @@ def test_every_hook_but_the_last_names_its_tenant(world: World, recorder: Record
     assert recorder.fired[-1] == ("shutdown", {})
 
 
-def test_what_an_ingest_takes_is_measured_also_when_it_fails(world: World) -> None:
+def test_the_time_of_every_ingest_is_measured_even_when_the_ingest_fails(world: World) -> None:
     collection = world.collection()
     metrics = RecordedMetrics()
     world.rebuild(metrics=metrics)
@@ -232,10 +232,10 @@ def test_what_an_ingest_takes_is_measured_also_when_it_fails(world: World) -> No
     with pytest.raises(Unavailable):
         world.ingest(collection, "three", source_key="a")
     assert len(metrics.of("ingest")) == 2
-    assert len(metrics.of("gen_ai.client.operation.duration")) == 2, "of every call, the failing one too"
+    assert len(metrics.of("gen_ai.client.operation.duration")) == 2, "every call is measured, the failing call too"
 
 
-def test_durations_are_what_the_clock_says(world: World, recorder: Recorder) -> None:
+def test_measured_durations_are_those_of_the_engines_clock(world: World, recorder: Recorder) -> None:
     collection = world.collection()
     metrics = RecordedMetrics()
     world.rebuild(metrics=metrics)

@@ -1,4 +1,4 @@
-"""The end of a collection: closed at once, finished by whoever comes next, and nothing left of it."""
+"""A deleted collection is closed at once, its delete is finished by a later call or the sweep, and nothing is left."""
 
 from collections.abc import Callable
 
@@ -37,12 +37,14 @@ def full(world: World, recorder: Recorder) -> Collection:
     return collection
 
 
-def test_a_delete_removes_everything_and_counts_it(world: World, recorder: Recorder, full: Collection) -> None:
+def test_a_delete_of_a_collection_removes_and_counts_everything_in_it(
+    world: World, recorder: Recorder, full: Collection
+) -> None:
     kept = world.collection("kept")
     world.ingest(kept, "one two three", source_key="a")
     theirs = world.collection("notes", tenant=GLOBEX)
     world.ingest(theirs, "one two three", tenant=GLOBEX, source_key="a")
-    documents = {one.id for one in world.engine.documents.list(ACME, ALL, full.id).items}
+    documents = {document.id for document in world.engine.documents.list(ACME, ALL, full.id).items}
     deletion = world.engine.collections.delete(ACME, full.id, world.deadline())
     assert deletion.complete
     assert set(deletion.documents) == documents
@@ -55,7 +57,7 @@ def test_a_delete_removes_everything_and_counts_it(world: World, recorder: Recor
     check_books(world)
 
 
-def test_nothing_of_it_is_left_after_two_writers_lives(world: World, full: Collection) -> None:
+def test_no_row_of_a_deleted_collection_is_left_after_two_writers_lives(world: World, full: Collection) -> None:
     world.engine.collections.list(ACME, PageRequest(limit=1))
     world.collection("other")
     token = world.engine.collections.list(ACME, PageRequest(limit=1)).next_page_token
@@ -69,7 +71,7 @@ def test_nothing_of_it_is_left_after_two_writers_lives(world: World, full: Colle
     assert world.vector_count() == 0
 
 
-def test_it_reads_as_not_found_to_everyone_as_soon_as_its_delete_has_begun(world: World, full: Collection) -> None:
+def test_a_collection_is_not_found_as_soon_as_its_delete_has_begun(world: World, full: Collection) -> None:
     document = world.engine.documents.list(ACME, ALL, full.id, DocumentState.READY).items[0]
     chunk = world.engine.chunks.list(ACME, ALL, document_id=document.id).items[0]
     assert chunk.id is not None
@@ -113,7 +115,7 @@ def test_it_reads_as_not_found_to_everyone_as_soon_as_its_delete_has_begun(world
     assert world.embedder.calls == before, "nothing was embedded"
 
 
-def test_its_name_is_free_at_once(world: World, full: Collection) -> None:
+def test_the_name_of_a_deleted_collection_is_free_at_once(world: World, full: Collection) -> None:
     world.engine.collections.delete(ACME, full.id, world.clock.monotonic())
     again = world.collection(full.name)
     world.ingest(again, "one two", source_key="a")
@@ -125,7 +127,7 @@ def test_its_name_is_free_at_once(world: World, full: Collection) -> None:
     check_books(world)
 
 
-def test_a_delete_that_was_cut_is_taken_up_by_the_next_one(
+def test_an_interrupted_delete_is_continued_by_the_next_delete(
     world: World, recorder: Recorder, vectors: MeddlingVectors, full: Collection
 ) -> None:
     vectors.before_delete = lambda: world.clock.advance(60)
@@ -144,7 +146,7 @@ def test_a_delete_that_was_cut_is_taken_up_by_the_next_one(
     check_books(world)
 
 
-def test_a_delete_that_was_cut_is_finished_by_the_sweep(world: World, recorder: Recorder, full: Collection) -> None:
+def test_an_interrupted_delete_is_finished_by_the_sweep(world: World, recorder: Recorder, full: Collection) -> None:
     world.engine.collections.delete(ACME, full.id, world.clock.monotonic())
     world.clock.advance(STALLED_S + 1)
     result = world.engine.recovery.drain(world.deadline())
@@ -156,7 +158,7 @@ def test_a_delete_that_was_cut_is_finished_by_the_sweep(world: World, recorder: 
         world.engine.collections.delete(ACME, full.id, world.deadline())
 
 
-def test_a_delete_whose_process_dies_anywhere_is_finished_by_the_next_one(
+def test_a_delete_whose_process_dies_at_any_write_is_finished_by_the_next_delete(
     world: World, vectors: MeddlingVectors, full: Collection
 ) -> None:
     for _ in range(3):
@@ -182,7 +184,7 @@ def test_vectors_that_cannot_be_deleted_are_an_error_and_the_delete_can_be_calle
     check_books(world)
 
 
-def test_a_listing_that_is_behind_proves_nothing(world: World, full: Collection) -> None:
+def test_a_listing_index_that_is_behind_does_not_end_a_delete(world: World, full: Collection) -> None:
     world.dynamodb.lag = 5.0
     world.ingest(full, "just now", source_key="z")
     deletion = world.engine.collections.delete(ACME, full.id, world.deadline())
@@ -196,12 +198,12 @@ def test_a_listing_that_is_behind_proves_nothing(world: World, full: Collection)
     assert world.keys() == []
 
 
-def test_a_delete_waits_for_a_listing_that_is_behind_only_until_its_deadline(world: World, full: Collection) -> None:
+def test_a_delete_waits_for_the_listing_index_only_until_its_deadline(world: World, full: Collection) -> None:
     world.dynamodb.lag = 1000.0
     assert not world.engine.collections.delete(ACME, full.id, world.deadline(20)).complete
 
 
-def test_one_large_delete_does_not_keep_the_sweep_from_the_others(
+def test_one_large_delete_does_not_keep_the_sweep_from_other_documents(
     world: World, recorder: Recorder, vectors: MeddlingVectors, full: Collection
 ) -> None:
     other = world.collection("other")
@@ -216,10 +218,12 @@ def test_one_large_delete_does_not_keep_the_sweep_from_the_others(
 
     vectors.before_delete = slowly
     world.engine.recovery.drain(world.deadline(90))
-    assert world.engine.documents.get(ACME, waiting).state == DocumentState.FAILED, "it had its turn"
+    assert world.engine.documents.get(ACME, waiting).state == DocumentState.FAILED, (
+        "the stalled document is failed in the same sweep"
+    )
 
 
-def test_a_collection_that_is_empty_goes_as_well(world: World) -> None:
+def test_an_empty_collection_is_deleted_too(world: World) -> None:
     collection = world.collection()
     deletion = world.engine.collections.delete(ACME, collection.id, world.deadline())
     assert (deletion.documents, deletion.complete) == ([], True)

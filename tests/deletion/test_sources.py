@@ -1,4 +1,4 @@
-"""Deletes of a source and of a document."""
+"""Deletes of a source and of a document remove rows, chunks and vectors."""
 
 import pytest
 
@@ -25,7 +25,7 @@ def fail(world: World, collection: object, content: str, **fields: object) -> Do
     return failed
 
 
-def test_every_version_of_a_source_goes_whatever_its_state(world: World, recorder: Recorder) -> None:
+def test_a_delete_of_a_source_removes_its_versions_in_every_state(world: World, recorder: Recorder) -> None:
     collection = world.collection()
     world.ingest(collection, "kept", source_key="b")
     ready = world.ingest(collection, "one two", source_key="a")
@@ -34,14 +34,14 @@ def test_every_version_of_a_source_goes_whatever_its_state(world: World, recorde
     deletion = world.engine.documents.delete_source(ACME, collection.id, "a", world.deadline())
     assert set(deletion.documents) == {ready.document_id, working, failed}
     assert (deletion.chunks, deletion.vectors, deletion.complete) == (1, 2, True)
-    assert [one.source_key for one in world.engine.documents.list(ACME, ALL).items] == ["b"]
+    assert [document.source_key for document in world.engine.documents.list(ACME, ALL).items] == ["b"]
     assert world.vector_count() == 1
     assert {one["document_id"] for one in recorder.of("document_deleted")} == {ready.document_id, working, failed}
     assert {one["tenant"] for one in recorder.of("document_deleted")} == {ACME}
     check_books(world)
 
 
-def test_a_source_id_stands_for_its_key(world: World) -> None:
+def test_a_source_can_be_deleted_by_its_source_id(world: World) -> None:
     collection = world.collection()
     first = world.ingest(collection, "one", source_key="a")
     deletion = world.engine.documents.delete_source(ACME, collection.id, source_id("a"), world.deadline())
@@ -57,7 +57,7 @@ def test_a_key_that_looks_like_a_source_id_is_a_key_when_no_source_has_that_id(w
     ]
 
 
-def test_nothing_to_delete_is_success(world: World, recorder: Recorder) -> None:
+def test_a_delete_of_an_unknown_source_succeeds(world: World, recorder: Recorder) -> None:
     collection = world.collection()
     before = world.rows()
     deletion = world.engine.documents.delete_source(ACME, collection.id, "never", world.deadline())
@@ -91,7 +91,7 @@ def test_another_tenants_source_and_document_read_as_not_found_and_nothing_is_de
     assert world.vector_count(GLOBEX) == 1
 
 
-def test_failed_versions_go_even_when_their_sources_row_has_expired(world: World) -> None:
+def test_failed_versions_are_deleted_even_after_the_row_of_their_source_expired(world: World) -> None:
     collection = world.collection()
     world.ingest(collection, "one", source_key="a")
     world.engine.documents.delete_source(ACME, collection.id, "a", world.deadline())
@@ -104,7 +104,7 @@ def test_failed_versions_go_even_when_their_sources_row_has_expired(world: World
     check_books(world)
 
 
-def test_a_source_that_serves_or_works_on_something_does_not_expire(world: World, recorder: Recorder) -> None:
+def test_a_source_with_a_current_version_or_work_in_progress_does_not_expire(world: World, recorder: Recorder) -> None:
     collection = world.collection()
     world.ingest(collection, "one", source_key="a")
     die(world, recorder, collection, "two", source_key="b")
@@ -116,7 +116,7 @@ def test_a_source_that_serves_or_works_on_something_does_not_expire(world: World
     assert all("expires_at" not in row for row in world.rows() if row["sk"]["S"] == "SOURCE")
 
 
-def test_vectors_that_cannot_be_deleted_are_an_error_and_the_source_is_served_no_more(
+def test_a_source_whose_vectors_cannot_be_deleted_is_an_error_and_no_longer_served(
     world: World, vectors: MeddlingVectors
 ) -> None:
     collection = world.collection()
@@ -134,7 +134,7 @@ def test_vectors_that_cannot_be_deleted_are_an_error_and_the_source_is_served_no
     check_books(world)
 
 
-def test_a_delete_that_is_cut_short_says_so_and_can_be_called_again(world: World) -> None:
+def test_a_delete_of_a_source_that_meets_its_deadline_can_be_called_again(world: World) -> None:
     collection = world.collection()
     fail(world, collection, "one", source_key="a")
     fail(world, collection, "two", source_key="a")

@@ -1,4 +1,4 @@
-"""Several documents at once: one answer an input, in order."""
+"""A batch ingests several documents and has an answer for each, in the order of the inputs."""
 
 from threading import Barrier
 
@@ -30,7 +30,7 @@ def made(collection_id: CollectionId, content: str, **fields: object) -> IngestI
     return IngestInput.model_validate({"collection_id": collection_id, "content": content.encode(), **fields})
 
 
-def test_every_input_has_its_answer_in_its_place(world: World) -> None:
+def test_a_batch_has_an_answer_for_every_input_in_the_order_of_inputs(world: World) -> None:
     here = world.collection().id
     items = [made(here, f"content {number}", source_key=str(number)) for number in range(12)]
     answers = world.engine.ingest.batch(ACME, items, world.deadline())
@@ -42,7 +42,7 @@ def test_every_input_has_its_answer_in_its_place(world: World) -> None:
     check_books(world)
 
 
-def test_one_bad_document_stops_no_other(world: World) -> None:
+def test_a_refused_document_of_a_batch_stops_no_other_document(world: World) -> None:
     here = world.collection().id
     refused = InvalidArgument("no such field", field="documents.1.contnet")
     items: list[IngestInput | WeftError] = [
@@ -69,7 +69,7 @@ def test_one_bad_document_stops_no_other(world: World) -> None:
     check_books(world)
 
 
-def test_a_defect_that_one_document_finds_takes_no_other_answer_away(
+def test_an_unexpected_error_of_a_document_keeps_the_other_answers_of_a_batch(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     here = world.collection().id
@@ -89,7 +89,7 @@ def test_a_defect_that_one_document_finds_takes_no_other_answer_away(
     check_books(world)
 
 
-def test_inputs_with_one_key_run_in_input_order(world: World) -> None:
+def test_inputs_with_the_same_source_key_run_in_the_order_of_inputs(world: World) -> None:
     here = world.collection().id
     items = [made(here, f"content {number}", source_key=f"key {number % 3}") for number in range(30)]
     answers = world.engine.ingest.batch(ACME, items, world.deadline())
@@ -102,7 +102,7 @@ def test_inputs_with_one_key_run_in_input_order(world: World) -> None:
     check_books(world)
 
 
-def test_the_same_unkeyed_content_is_ready_once_and_then_a_duplicate(world: World) -> None:
+def test_the_same_unkeyed_content_twice_in_a_batch_is_ready_once_and_then_a_duplicate(world: World) -> None:
     here = world.collection().id
     answers = world.engine.ingest.batch(ACME, [made(here, "same") for _ in range(5)], world.deadline())
     first = answers[0]
@@ -112,7 +112,7 @@ def test_the_same_unkeyed_content_is_ready_once_and_then_a_duplicate(world: Worl
     assert [other.extras["document_id"] for other in others] == [first.document_id] * 4
 
 
-def test_what_is_not_begun_at_the_deadline_is_unavailable_and_says_when_to_try_again(
+def test_an_input_that_has_not_begun_at_the_deadline_is_unavailable(
     recorder: Recorder, vectors: MeddlingVectors
 ) -> None:
     settings = Settings(table=TABLE, embedder="none", vectors="none", ingest_concurrency=1)
@@ -129,13 +129,15 @@ def test_what_is_not_begun_at_the_deadline_is_unavailable_and_says_when_to_try_a
     check_books(world)
 
 
-def test_a_batch_of_nothing_has_no_answers(world: World) -> None:
+def test_a_batch_without_inputs_has_no_answers(world: World) -> None:
     assert world.engine.ingest.batch(ACME, [], world.deadline()) == []
     errors: list[IngestInput | WeftError] = [InvalidArgument("one"), InvalidArgument("two")]
     assert world.engine.ingest.batch(ACME, errors, world.deadline()) == errors
 
 
-def test_a_batch_runs_as_many_at_once_as_the_setting_says(recorder: Recorder, vectors: MeddlingVectors) -> None:
+def test_a_batch_runs_as_many_ingests_at_the_same_time_as_its_setting_allows(
+    recorder: Recorder, vectors: MeddlingVectors
+) -> None:
     settings = Settings(table=TABLE, embedder="none", vectors="none", ingest_concurrency=3)
     world = memory_world(recorder, vectors, settings)
     here = world.collection().id
@@ -144,5 +146,5 @@ def test_a_batch_runs_as_many_at_once_as_the_setting_says(recorder: Recorder, ve
     world.embedder.embed = lambda texts: (meeting.wait(), embed(texts))[1]  # type: ignore[method-assign]
     items = [made(here, f"content {number}", source_key=str(number)) for number in range(3)]
     answers = world.engine.ingest.batch(ACME, items, world.deadline())
-    assert all(isinstance(answer, IngestResult) for answer in answers), "three are in the embedder at one time"
+    assert all(isinstance(answer, IngestResult) for answer in answers), "three documents are embedded at the same time"
     check_books(world)

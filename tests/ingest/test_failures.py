@@ -1,4 +1,4 @@
-"""An ingest that fails: the row says why, its data is gone, and what was served goes on being served."""
+"""A failed ingest leaves a row with the reason and no data, and the version served before stays served."""
 
 from collections.abc import Callable
 
@@ -67,7 +67,7 @@ Breaking = Callable[[World, MeddlingVectors], dict[str, object]]
         (break_unexpectedly, "embed", "internal_error", ZeroDivisionError),
     ],
 )
-def test_a_failure_is_on_the_row_and_the_old_version_goes_on_being_served(
+def test_a_failed_document_keeps_its_reason_and_the_old_version_stays_served(
     world: World,
     vectors: MeddlingVectors,
     recorder: Recorder,
@@ -90,16 +90,16 @@ def test_a_failure_is_on_the_row_and_the_old_version_goes_on_being_served(
     if isinstance(raised.value, WeftError):
         assert raised.value.extras["document_id"] == document.id, "the error names the document that says why"
     assert served(world, collection.id) == ["old words"]
-    assert world.vector_count() == 1, "its own data is gone"
+    assert world.vector_count() == 1, "the failed document has no vector left"
     fired = recorder.of("ingest_failed")
     assert [(one["tenant"], one["document_id"], one["failure"]) for one in fired] == [
         (ACME, document.id, document.error)
     ]
-    assert recorder.hooks.count("ingest_completed") == 1, "the first one's"
+    assert recorder.hooks.count("ingest_completed") == 1, "only the first ingest has completed"
     check_books(world)
 
 
-def test_after_a_failure_the_same_content_is_a_new_document(world: World) -> None:
+def test_the_same_content_becomes_a_new_document_after_a_failure(world: World) -> None:
     collection = world.collection()
     world.embedder.failure = Unavailable("The model does not answer")
     with pytest.raises(Unavailable):
@@ -112,7 +112,7 @@ def test_after_a_failure_the_same_content_is_a_new_document(world: World) -> Non
     check_books(world)
 
 
-def test_failed_versions_of_a_source_go_with_its_next_swap(world: World) -> None:
+def test_failed_versions_of_a_source_are_removed_by_its_next_swap(world: World) -> None:
     collection = world.collection()
     world.ingest(collection, "one", source_key="a")
     world.embedder.failure = Unavailable("The model does not answer")
@@ -129,7 +129,7 @@ def test_failed_versions_of_a_source_go_with_its_next_swap(world: World) -> None
     check_books(world)
 
 
-def test_an_empty_document_after_loading_is_a_failed_document_and_a_400(world: World) -> None:
+def test_a_document_that_is_empty_after_loading_fails_with_EmptyContent(world: World) -> None:
     collection = world.collection()
     with pytest.raises(EmptyContent) as refused:
         world.ingest(collection, "---\ntitle: x\n---\n  \n", source_type="text/markdown")
@@ -138,7 +138,7 @@ def test_an_empty_document_after_loading_is_a_failed_document_and_a_400(world: W
     check_books(world)
 
 
-def test_an_ingest_that_takes_too_long_fails_and_says_so(world: World, recorder: Recorder) -> None:
+def test_an_ingest_that_takes_too_long_fails_with_that_reason(world: World, recorder: Recorder) -> None:
     collection = world.collection()
     recorder.on["ingest_chunked"] = lambda: world.clock.advance(100)
     given = IngestInput(collection_id=collection.id, content=b"words", source_key="a")
@@ -150,7 +150,7 @@ def test_an_ingest_that_takes_too_long_fails_and_says_so(world: World, recorder:
     check_books(world)
 
 
-def test_data_that_cannot_be_removed_now_is_removed_after_the_writers_life(
+def test_data_that_cannot_be_removed_at_once_is_removed_after_a_writers_life(
     world: World, vectors: MeddlingVectors
 ) -> None:
     collection = world.collection()
@@ -162,17 +162,19 @@ def test_data_that_cannot_be_removed_now_is_removed_after_the_writers_life(
     vectors.after_write = fail
     with pytest.raises(Unavailable):
         world.ingest(collection, "words", source_key="a")
-    assert world.vector_count() == 1, "it could not be removed"
+    assert world.vector_count() == 1, "the vector of the failed document could not be removed"
     check_books(world)
     vectors.failing = set()
     world.clock.advance(world.engine.settings.writer_life_s)
     assert world.engine.recovery.sweep().cleaned == 1
     assert world.vector_count() == 0
     check_books(world)
-    assert world.engine.recovery.sweep().cleaned == 0, "once is enough"
+    assert world.engine.recovery.sweep().cleaned == 0, "the data is cleaned only once"
 
 
-def test_a_refusal_leaves_a_failed_document_and_what_is_served(world: World, recorder: Recorder) -> None:
+def test_a_refused_content_is_a_failed_document_and_the_old_version_stays_served(
+    world: World, recorder: Recorder
+) -> None:
     collection = world.collection()
     world.ingest(collection, "old words", source_key="a", source_version="1")
     given = IngestInput(collection_id=collection.id, content=b"", source_key="a", source_version="2", title="Big")
@@ -187,7 +189,7 @@ def test_a_refusal_leaves_a_failed_document_and_what_is_served(world: World, rec
     check_books(world)
 
 
-def test_a_refusal_that_comes_again_or_too_late_records_nothing(world: World, recorder: Recorder) -> None:
+def test_a_refusal_that_is_repeated_or_outdated_records_nothing(world: World, recorder: Recorder) -> None:
     collection = world.collection()
     given = IngestInput(collection_id=collection.id, content=b"", source_key="a", source_version="2")
     world.engine.ingest.refuse(ACME, given, InvalidArgument("too odd"))
@@ -199,7 +201,7 @@ def test_a_refusal_that_comes_again_or_too_late_records_nothing(world: World, re
     assert len(recorder.of("ingest_failed")) == 1
 
 
-def test_a_refusals_version_is_settled(world: World) -> None:
+def test_a_refusal_takes_the_version_of_its_content(world: World) -> None:
     collection = world.collection()
     given = IngestInput(collection_id=collection.id, content=b"", source_key="a", source_version="5")
     world.engine.ingest.refuse(ACME, given, InvalidArgument("too odd"))

@@ -1,4 +1,4 @@
-"""A document that is written whole, and that searches do not see yet, is finished from the queue."""
+"""A document whose vectors are written, but not searchable yet, is finished by a message of the queue."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -27,10 +27,10 @@ HOUR = 3600
 
 
 class SlowVectors(MeddlingVectors):
-    """Takes a write at once, and shows what it took when ``shows`` is set.
+    """A vector store that accepts writes at once, but whose searches see them only while ``shows`` is set.
 
     Attributes:
-        on_look: what to do, once, when someone looks.
+        on_look: a step that runs once, when the store is next asked which vectors are searchable.
     """
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class SlowVectors(MeddlingVectors):
 
 
 class Queue:
-    """What was sent, and what happens then."""
+    """A queue that records its messages. A step runs before or after each message is sent."""
 
     def __init__(self) -> None:
         self.sent: list[FinishMessage] = []
@@ -100,8 +100,8 @@ def found(world: World, collection: Collection) -> list[str]:
     return [hit.chunk.text for hit in answer.hits]
 
 
-class TestLeft:
-    def test_it_is_answered_as_in_progress_and_the_queue_knows_its_names_alone(
+class TestIngestOfADocumentThatIsNotSearchableYet:
+    def test_an_ingest_is_answered_as_processing_and_the_queue_gets_its_IDs_alone(
         self, world: World, notes: Collection, queue: Queue, recorder: Recorder
     ) -> None:
         result = world.ingest(notes, CONTENT, **MARKDOWN)
@@ -114,7 +114,7 @@ class TestLeft:
         assert "ingest_completed" not in recorder.hooks
         assert found(world, notes) == []
 
-    def test_the_same_content_joins_it_and_is_not_embedded_again(
+    def test_the_same_content_joins_the_waiting_document_without_embedding(
         self, world: World, notes: Collection, queue: Queue
     ) -> None:
         first = world.ingest(notes, CONTENT, **MARKDOWN)
@@ -123,7 +123,7 @@ class TestLeft:
         assert (again.document_id, again.state) == (first.document_id, DocumentState.PROCESSING)
         assert len(world.embedder.embedded) == len(queue.sent) == 1
 
-    def test_without_a_queue_it_fails_and_leaves_nothing(self, world: World, notes: Collection) -> None:
+    def test_a_document_fails_without_a_queue_and_leaves_no_vector(self, world: World, notes: Collection) -> None:
         world.rebuild(finish_queue=None)
         with pytest.raises(Unavailable) as raised:
             world.ingest(notes, CONTENT, **MARKDOWN)
@@ -132,7 +132,9 @@ class TestLeft:
         assert (failed.state, failed.error.stage) == (DocumentState.FAILED, "write")
         assert world.vector_count() == 0
 
-    def test_a_queue_that_does_not_take_it_fails_it(self, world: World, notes: Collection, queue: Queue) -> None:
+    def test_a_document_fails_when_the_queue_does_not_take_its_message(
+        self, world: World, notes: Collection, queue: Queue
+    ) -> None:
         def refuse() -> None:
             raise Unavailable("The queue does not answer")
 
@@ -142,7 +144,7 @@ class TestLeft:
         assert world.vector_count() == 0
         check_books(world)
 
-    def test_a_store_that_is_slow_with_one_part_of_many_is_given_the_rest(
+    def test_all_batches_are_written_when_the_first_batch_is_not_searchable_yet(
         self, world: World, notes: Collection, queue: Queue, vectors: SlowVectors, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("core.ingest.stages.WRITE_AT_ONCE", 1)
@@ -152,8 +154,8 @@ class TestLeft:
         check_books(world)
 
 
-class TestFinished:
-    def test_it_is_ready_and_found_once_searches_see_it_with_what_loading_taught(
+class TestFinish:
+    def test_a_searchable_document_becomes_ready_with_the_title_from_its_content(
         self, world: World, notes: Collection, queue: Queue, vectors: SlowVectors, recorder: Recorder
     ) -> None:
         result = world.ingest(notes, CONTENT, **MARKDOWN)
@@ -168,7 +170,7 @@ class TestFinished:
         assert world.ingest(notes, CONTENT, **MARKDOWN).unchanged
         check_books(world)
 
-    def test_it_replaces_the_version_that_was_served_until_then(
+    def test_a_finished_document_replaces_the_version_that_was_served(
         self, world: World, notes: Collection, queue: Queue, vectors: SlowVectors
     ) -> None:
         vectors.shows = True
@@ -183,7 +185,7 @@ class TestFinished:
             document(world, old)
         check_books(world)
 
-    def test_a_message_that_comes_twice_does_what_one_does(
+    def test_a_finish_message_that_is_delivered_twice_has_the_effect_of_one(
         self, world: World, notes: Collection, queue: Queue, vectors: SlowVectors
     ) -> None:
         world.ingest(notes, CONTENT, **MARKDOWN)
@@ -194,7 +196,7 @@ class TestFinished:
         assert found(world, notes) == ["A loom holds the warp."]
         check_books(world)
 
-    def test_a_writer_that_dies_once_it_has_sent_the_message_is_not_missed(
+    def test_a_document_is_finished_after_its_writer_died_behind_the_message(
         self, world: World, notes: Collection, queue: Queue, vectors: SlowVectors
     ) -> None:
         queue.after = crash
@@ -205,7 +207,7 @@ class TestFinished:
         assert found(world, notes) == ["A loom holds the warp."]
         check_books(world)
 
-    def test_a_writer_that_hears_too_late_that_its_message_went_out_answers_as_it_is(
+    def test_a_writer_whose_message_was_sent_despite_an_error_answers_ready(
         self, world: World, notes: Collection, queue: Queue, vectors: SlowVectors
     ) -> None:
         def finished_meanwhile() -> None:
@@ -219,8 +221,8 @@ class TestFinished:
         check_books(world)
 
 
-class TestWaiting:
-    def test_a_look_that_does_not_see_it_keeps_it_alive(
+class TestFinishOfADocumentThatIsNotSearchableYet:
+    def test_a_finish_that_finds_no_searchable_vectors_keeps_the_document_alive(
         self, world: World, notes: Collection, queue: Queue, vectors: SlowVectors
     ) -> None:
         result = world.ingest(notes, CONTENT, **MARKDOWN)
@@ -233,7 +235,7 @@ class TestWaiting:
         assert finish(world, queue.sent[0])
         assert document(world, result).state == DocumentState.READY
 
-    def test_a_part_of_it_is_not_enough(
+    def test_a_document_with_one_vector_missing_is_not_finished(
         self, world: World, notes: Collection, queue: Queue, vectors: SlowVectors
     ) -> None:
         world.ingest(notes, " ".join(f"Thread {number} crosses the warp." for number in range(300)))
@@ -242,7 +244,7 @@ class TestWaiting:
         vectors.delete(ACME, world.embedder.space, [ChunkId.of(message.document_id, 1, 1)])
         assert not finish(world, message)
 
-    def test_one_whose_message_is_lost_fails_in_the_end_and_leaves_nothing(
+    def test_a_document_whose_message_is_lost_fails_and_leaves_no_vector(
         self, world: World, notes: Collection, queue: Queue, vectors: SlowVectors
     ) -> None:
         queue.before = crash
@@ -254,7 +256,7 @@ class TestWaiting:
         assert world.vector_count() == 0
         check_books(world)
 
-    def test_a_look_beyond_the_writers_life_makes_nothing_ready_and_comes_back(
+    def test_a_finish_that_takes_longer_than_a_writers_life_is_tried_again(
         self, world: World, notes: Collection, queue: Queue, vectors: SlowVectors
     ) -> None:
         result = world.ingest(notes, CONTENT, **MARKDOWN)
@@ -304,10 +306,10 @@ MEANWHILE: list[Callable[[World, Collection, FinishMessage], None]] = [
 SERVED: dict[object, list[str]] = {overtake: ["A newer loom."], claim: ["A loom holds the warp."]}
 
 
-class TestNoLongerIts:
+class TestFinishOfADocumentThatWasTaken:
     @pytest.mark.parametrize("when", ["before", "while it looks"])
     @pytest.mark.parametrize("meanwhile", MEANWHILE, ids=lambda step: step.__name__)
-    def test_what_was_taken_from_it_stays_taken_and_the_message_is_settled(
+    def test_a_document_that_was_taken_meanwhile_stays_taken_and_its_message_is_acknowledged(
         self,
         world: World,
         notes: Collection,

@@ -1,4 +1,4 @@
-"""Ingest with a source key: an upsert of that source."""
+"""An ingest with a source key creates or replaces the current version of that source."""
 
 import hashlib
 
@@ -48,7 +48,7 @@ def test_a_document_is_ready_when_its_ingest_answers(world: World) -> None:
     check_books(world)
 
 
-def test_the_same_content_again_embeds_nothing(world: World) -> None:
+def test_unchanged_content_of_a_source_is_not_embedded_again(world: World) -> None:
     collection = world.collection()
     first = world.ingest(collection, "same", source_key="a")
     calls = world.embedder.calls
@@ -59,7 +59,7 @@ def test_the_same_content_again_embeds_nothing(world: World) -> None:
     check_books(world)
 
 
-def test_unchanged_content_with_other_words_about_it_changes_the_row_in_place(world: World) -> None:
+def test_a_new_description_of_unchanged_content_changes_the_document_in_place(world: World) -> None:
     collection = world.collection()
     first = world.ingest(collection, "same", source_key="a", title="Old", source="old", metadata={"k": "1"})
     world.clock.advance(5)
@@ -73,7 +73,7 @@ def test_unchanged_content_with_other_words_about_it_changes_the_row_in_place(wo
     assert chunk.origin == "new"
 
 
-def test_what_an_unchanged_ingest_does_not_say_stays(world: World) -> None:
+def test_fields_that_an_unchanged_ingest_does_not_name_keep_their_values(world: World) -> None:
     collection = world.collection()
     first = world.ingest(collection, "same", source_key="a", title="Old", metadata={"k": "1"})
     world.ingest(collection, "same", source_key="a")
@@ -82,7 +82,7 @@ def test_what_an_unchanged_ingest_does_not_say_stays(world: World) -> None:
     assert (found.title, found.metadata) == ("Old", {"k": "1"})
 
 
-def test_an_empty_title_leaves_an_unchanged_document_its_own(world: World) -> None:
+def test_an_empty_title_keeps_the_title_from_the_documents_front_matter(world: World) -> None:
     collection = world.collection()
     content = "---\ntitle: Own\n---\nbody"
     first = world.ingest(collection, content, source_key="a", source_type="text/markdown", title="")
@@ -92,7 +92,7 @@ def test_an_empty_title_leaves_an_unchanged_document_its_own(world: World) -> No
     assert world.engine.documents.get(ACME, first.document_id).title == "Own"
 
 
-def test_other_attributes_are_a_new_version(world: World) -> None:
+def test_changed_attributes_make_a_new_version(world: World) -> None:
     collection = world.collection()
     first = world.ingest(collection, "same", source_key="a", attributes={"year": 2020})
     second = world.ingest(collection, "same", source_key="a", attributes={"year": 2021})
@@ -100,26 +100,28 @@ def test_other_attributes_are_a_new_version(world: World) -> None:
 
 
 @pytest.mark.parametrize(("one", "other"), [(True, 1), (1, 1.0), ("1", 1), ([], "")])
-def test_attributes_that_only_look_alike_are_other_attributes(world: World, one: object, other: object) -> None:
+def test_equal_looking_attributes_of_different_types_make_a_new_version(
+    world: World, one: object, other: object
+) -> None:
     collection = world.collection()
     world.ingest(collection, "same", source_key="a", attributes={"value": one})
     assert not world.ingest(collection, "same", source_key="a", attributes={"value": other}).unchanged
 
 
-def test_the_order_of_attributes_does_not_matter(world: World) -> None:
+def test_attributes_in_another_order_are_unchanged(world: World) -> None:
     collection = world.collection()
     world.ingest(collection, "same", source_key="a", attributes={"x": 1, "y": 2})
     assert world.ingest(collection, "same", source_key="a", attributes={"y": 2, "x": 1}).unchanged
 
 
-def test_the_same_bytes_read_in_another_way_are_a_new_version(world: World) -> None:
+def test_the_same_bytes_with_another_media_type_make_a_new_version(world: World) -> None:
     collection = world.collection()
     first = world.ingest(collection, "# same", source_key="a", source_type="text/plain")
     second = world.ingest(collection, "# same", source_key="a", source_type="text/markdown")
     assert second.replaced == [first.document_id]
 
 
-def test_new_content_replaces_the_old_and_leaves_nothing_of_it(world: World, recorder: Recorder) -> None:
+def test_new_content_replaces_the_old_version_and_removes_its_data(world: World, recorder: Recorder) -> None:
     collection = world.collection()
     first = world.ingest(collection, "first words", source_key="a")
     second = world.ingest(collection, "second words", source_key="a")
@@ -133,7 +135,7 @@ def test_new_content_replaces_the_old_and_leaves_nothing_of_it(world: World, rec
     check_books(world)
 
 
-def test_an_old_content_that_comes_back_is_a_new_version(world: World) -> None:
+def test_content_of_a_replaced_version_becomes_a_new_version_when_it_returns(world: World) -> None:
     collection = world.collection()
     first = world.ingest(collection, "one", source_key="a")
     second = world.ingest(collection, "two", source_key="a")
@@ -143,7 +145,7 @@ def test_an_old_content_that_comes_back_is_a_new_version(world: World) -> None:
     check_books(world)
 
 
-def test_sources_of_other_keys_collections_and_tenants_do_not_touch_each_other(world: World) -> None:
+def test_sources_with_other_keys_collections_or_tenants_do_not_affect_each_other(world: World) -> None:
     here, there = world.collection("here"), world.collection("there")
     foreign = world.collection("here", tenant=GLOBEX)
     answers = [
@@ -153,19 +155,19 @@ def test_sources_of_other_keys_collections_and_tenants_do_not_touch_each_other(w
         world.ingest(there, "same", source_key="a"),
         world.ingest(foreign, "same", tenant=GLOBEX, source_key="a"),
     ]
-    assert all(one.replaced == [] and not one.unchanged for one in answers)
-    assert len({one.document_id for one in answers}) == 5
+    assert all(answer.replaced == [] and not answer.unchanged for answer in answers)
+    assert len({answer.document_id for answer in answers}) == 5
     check_books(world)
 
 
-def test_a_keyed_document_is_no_duplicate_of_an_unkeyed_one(world: World) -> None:
+def test_keyed_content_is_no_duplicate_of_the_same_unkeyed_content(world: World) -> None:
     collection = world.collection()
     world.ingest(collection, "same")
     assert world.ingest(collection, "same", source_key="a").state == DocumentState.READY
     assert world.ingest(collection, "same", source_key="b").state == DocumentState.READY
 
 
-def test_the_documents_own_title_stands_where_the_caller_gives_none(world: World) -> None:
+def test_the_callers_title_and_attributes_come_before_the_front_matters(world: World) -> None:
     collection = world.collection()
     content = "---\ntitle: Own\nyear: 2020\n---\nbody"
     own = world.ingest(collection, content, source_key="a", source_type="text/markdown")
@@ -180,7 +182,7 @@ def test_the_documents_own_title_stands_where_the_caller_gives_none(world: World
     assert (found.title, found.attributes) == ("Told", {"year": 1})
 
 
-def test_attributes_of_caller_and_document_together_are_at_most_64_and_can_be_read_again(world: World) -> None:
+def test_caller_and_front_matter_together_give_a_document_at_most_64_attributes(world: World) -> None:
     collection = world.collection()
     front = "\n".join(f"own{number}: {number}" for number in range(60))
     result = world.ingest(
@@ -193,12 +195,14 @@ def test_attributes_of_caller_and_document_together_are_at_most_64_and_can_be_re
     assert result.document_id is not None
     found = world.engine.documents.get(ACME, result.document_id).attributes
     assert len(found) == 64
-    assert {f"told{number}" for number in range(60)} <= found.keys(), "the caller's come first"
+    assert {f"told{number}" for number in range(60)} <= found.keys(), (
+        "attributes of the caller come before those of the front matter"
+    )
     chunk = world.engine.chunks.list(ACME, ALL, document_id=result.document_id).items[0]
     assert chunk.attributes == found
 
 
-# -- the check before anything is written -------------------------------------------------------------
+# -- validation -------------------------------------------------------------
 
 
 def given(world: World, **fields: object) -> IngestInput:
@@ -221,7 +225,7 @@ def given(world: World, **fields: object) -> IngestInput:
         ({"attributes": {"a": ["x" * 1024] * 64, "b": 1}}, InvalidArgument),
     ],
 )
-def test_what_can_never_be_ingested_is_refused_before_anything_is_written(
+def test_an_input_that_can_never_be_ingested_is_refused_before_any_write(
     world: World, fields: dict[str, object], error: type[Exception]
 ) -> None:
     collection = world.collection()
@@ -232,7 +236,7 @@ def test_what_can_never_be_ingested_is_refused_before_anything_is_written(
     assert world.embedder.calls == 0
 
 
-def test_another_tenants_collection_reads_as_not_found_before_anything_is_written(world: World) -> None:
+def test_a_collection_of_another_tenant_is_not_found_before_any_write(world: World) -> None:
     collection = world.collection(tenant=GLOBEX)
     before = world.rows()
     with pytest.raises(CollectionNotFound) as foreign:
@@ -244,7 +248,7 @@ def test_another_tenants_collection_reads_as_not_found_before_anything_is_writte
     assert world.embedder.calls == 0
 
 
-def test_nothing_is_begun_after_the_deadline(world: World) -> None:
+def test_no_ingest_begins_after_its_deadline(world: World) -> None:
     collection = world.collection()
     before = world.rows()
     with pytest.raises(Unavailable):
@@ -252,9 +256,7 @@ def test_nothing_is_begun_after_the_deadline(world: World) -> None:
     assert world.rows() == before
 
 
-def test_the_hooks_of_an_ingest_come_in_its_order_and_name_tenant_and_document(
-    world: World, recorder: Recorder
-) -> None:
+def test_the_hooks_of_an_ingest_fire_in_order_with_tenant_and_document(world: World, recorder: Recorder) -> None:
     collection = world.collection()
     result = world.ingest(collection, "one two", source_key="a")
     fired = [(hook, details) for hook, details in recorder.fired if hook.startswith("ingest_")]
@@ -263,7 +265,7 @@ def test_the_hooks_of_an_ingest_come_in_its_order_and_name_tenant_and_document(
     assert fired[-1][1]["result"] == result
 
 
-def test_at_the_hook_of_its_start_a_document_is_pending_and_then_processing(world: World, recorder: Recorder) -> None:
+def test_a_document_is_pending_at_ingest_started_and_then_processing(world: World, recorder: Recorder) -> None:
     collection = world.collection()
     states = []
 
@@ -275,7 +277,7 @@ def test_at_the_hook_of_its_start_a_document_is_pending_and_then_processing(worl
     assert states == ["pending", "processing", "processing", "ready"]
 
 
-def test_a_hook_that_raises_changes_nothing(world: World, recorder: Recorder) -> None:
+def test_a_hook_that_raises_does_not_change_the_result_of_an_ingest(world: World, recorder: Recorder) -> None:
     def fail() -> None:
         raise RuntimeError("an extension's own trouble")
 
@@ -286,7 +288,7 @@ def test_a_hook_that_raises_changes_nothing(world: World, recorder: Recorder) ->
     check_books(world)
 
 
-def test_a_version_on_its_way_in_is_not_served(world: World, recorder: Recorder) -> None:
+def test_a_version_in_progress_is_not_served_before_its_swap(world: World, recorder: Recorder) -> None:
     collection = world.collection()
     world.ingest(collection, "old words", source_key="a")
     seen: list[list[str]] = []

@@ -1,4 +1,4 @@
-"""DynamoDB: answers as plain values, failures by what they say of a row."""
+"""The DynamoDB client returns plain values, repeats steps, and turns failures into the errors of the engine."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -43,7 +43,7 @@ class Failing:
 
 
 @pytest.mark.parametrize("error", [ConditionFailed(), Conflict()])
-def test_a_step_that_another_writer_came_between_is_tried_ten_times(clock: ManualClock, error: Exception) -> None:
+def test_a_step_that_meets_another_writer_each_time_is_tried_ten_times(clock: ManualClock, error: Exception) -> None:
     step = Failing(*[error] * (BACKOFF.tries - 1))
     assert retry_on_conflict(clock, step) == "done"
     assert step.calls == 10
@@ -52,13 +52,13 @@ def test_a_step_that_another_writer_came_between_is_tried_ten_times(clock: Manua
     assert raised.value.extras["retry_after_s"] > 0
 
 
-def test_a_step_that_is_not_answered_is_tried_three_times(clock: ManualClock) -> None:
+def test_a_step_that_DynamoDB_does_not_answer_is_tried_three_times(clock: ManualClock) -> None:
     assert retry_on_conflict(clock, Failing(Unavailable("x"), Unavailable("y"))) == "done"
     with pytest.raises(Unavailable, match="z"):
         retry_on_conflict(clock, Failing(Unavailable("x"), Unavailable("y"), Unavailable("z")))
 
 
-def test_any_other_error_is_not_tried_again(clock: ManualClock) -> None:
+def test_a_step_with_any_other_error_is_not_tried_again(clock: ManualClock) -> None:
     step = Failing(ZeroDivisionError())
     with pytest.raises(ZeroDivisionError):
         retry_on_conflict(clock, step)
@@ -93,7 +93,7 @@ def test_waits_are_drawn_from_a_bound_that_doubles_from_20_ms_to_1_s() -> None:
 # -- the client ---------------------------------------------------------------------------------------
 
 
-def test_its_answers_are_what_boto3_would_make_of_them() -> None:
+def test_answers_are_the_plain_values_that_boto3_would_return() -> None:
     values = {"text": {"S": "a"}, "number": {"N": "-12"}, "no": {"BOOL": False}, "nothing": {"NULL": True}}
     values["map"] = {"M": {"list": {"L": [{"S": ""}, {"M": {}}]}, "names": {"SS": ["a", "b"]}}}
     items: list[Any] = [{"pk": {"S": "P"}, "sk": {"S": sort}, **values} for sort in "ab"]
@@ -121,7 +121,7 @@ def test_its_answers_are_what_boto3_would_make_of_them() -> None:
         assert ours.get_item(TableName=TABLE, Key=key)["Item"] == items[0]
 
 
-# -- what the service says ----------------------------------------------------------------------------
+# -- errors of the service ----------------------------------------------------------------------------
 
 
 class Wire:
@@ -174,7 +174,7 @@ def reasons(*codes: str) -> str:
         (("ValidationError", "None"), ClientError),
     ],
 )
-def test_only_a_failed_condition_says_something_of_a_row(
+def test_only_a_failed_condition_becomes_ConditionFailed(
     wire: Wire, clock: ManualClock, codes: tuple[str, ...], expected: type[Exception]
 ) -> None:
     wire.says("TransactionCanceledException", reasons(*codes))
@@ -197,13 +197,15 @@ def test_only_a_failed_condition_says_something_of_a_row(
         ("ResourceNotFoundException", ClientError),
     ],
 )
-def test_a_refusal_is_told_by_its_kind(wire: Wire, clock: ManualClock, code: str, expected: type[Exception]) -> None:
+def test_a_refusal_of_DynamoDB_becomes_the_error_of_its_kind(
+    wire: Wire, clock: ManualClock, code: str, expected: type[Exception]
+) -> None:
     wire.says(code)
     with pytest.raises(expected):
         Table(wire.client, TABLE, clock).write(Action(KEY, put={}))
 
 
-def test_a_service_that_does_not_answer_is_unavailable_and_its_host_is_not_named(
+def test_a_service_that_does_not_answer_is_unavailable_without_its_host_name(
     wire: Wire, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     wire.error = EndpointConnectionError(endpoint_url="https://dynamodb.secret.example")
@@ -212,16 +214,14 @@ def test_a_service_that_does_not_answer_is_unavailable_and_its_host_is_not_named
     assert "secret" not in str(raised.value) + caplog.text
 
 
-def test_what_of_a_batch_stays_unprocessed_is_asked_for_again_and_in_the_end_unavailable(
-    wire: Wire, clock: ManualClock
-) -> None:
+def test_unprocessed_items_of_a_batch_are_sent_again_and_in_the_end_unavailable(wire: Wire, clock: ManualClock) -> None:
     wire.body = f'{{"UnprocessedItems": {{"{TABLE}": [{{"PutRequest": {{"Item": {{"pk": {{"S": "P"}}}}}}}}]}}}}'
     with pytest.raises(Unavailable):
         Table(wire.client, TABLE, clock).batch_write(puts=[KEY._asdict()])
     assert clock.monotonic() > 0, "with waits between"
 
 
-def test_a_ping_of_a_table_that_is_there_returns(clock: ManualClock) -> None:
+def test_a_ping_of_an_existing_table_returns(clock: ManualClock) -> None:
     with mock_aws():
         client = boto3.client("dynamodb", region_name=REGION)
         rows = Table(client, TABLE, clock)

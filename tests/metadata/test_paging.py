@@ -1,4 +1,4 @@
-"""Page tokens: opaque, signed, and of one tenant and one query."""
+"""Page tokens are opaque and signed, and belong to one tenant and one query."""
 
 import base64
 from typing import Any
@@ -38,11 +38,11 @@ def refused(tokens: PageTokens, tenant: Tenant, query: dict[str, Any], token: st
 
 
 @pytest.mark.parametrize("position", ["doc_1", "", "é\ud800", 7, None, ["a", 1], {"pk": "x"}])
-def test_a_token_gives_its_position_back(tokens: PageTokens, position: Any) -> None:
+def test_a_page_token_returns_its_position(tokens: PageTokens, position: Any) -> None:
     assert tokens.read(ACME, QUERY, tokens.write(ACME, QUERY, position)) == position
 
 
-def test_a_token_is_of_one_tenant(tokens: PageTokens) -> None:
+def test_a_page_token_of_another_tenant_is_refused(tokens: PageTokens) -> None:
     refused(tokens, GLOBEX, QUERY, tokens.write(ACME, QUERY, "doc_1"))
 
 
@@ -57,7 +57,7 @@ def test_a_token_is_of_one_tenant(tokens: PageTokens) -> None:
         {},
     ],
 )
-def test_a_token_is_of_one_query(tokens: PageTokens, other: dict[str, Any]) -> None:
+def test_a_page_token_of_another_query_is_refused(tokens: PageTokens, other: dict[str, Any]) -> None:
     refused(tokens, ACME, other, tokens.write(ACME, QUERY, "doc_1"))
 
 
@@ -65,18 +65,18 @@ def test_a_token_is_of_one_query(tokens: PageTokens, other: dict[str, Any]) -> N
     "token",
     ["", "x", "é", "\ud800", "====", "AAAA", "A" * 4096, base64.urlsafe_b64encode(b"0" * 16 + b'"doc_1"').decode()],
 )
-def test_a_token_that_nobody_made_is_refused(tokens: PageTokens, token: str) -> None:
+def test_a_made_up_page_token_is_refused(tokens: PageTokens, token: str) -> None:
     refused(tokens, ACME, QUERY, token)
 
 
-def test_a_token_cut_anywhere_is_refused(tokens: PageTokens) -> None:
+def test_a_page_token_that_is_cut_anywhere_is_refused(tokens: PageTokens) -> None:
     token = tokens.write(ACME, QUERY, "doc_1")
     for length in range(len(token)):
         refused(tokens, ACME, QUERY, token[:length])
 
 
 @given(st.integers(0, 22), st.integers(1, 255))
-def test_a_token_with_one_byte_changed_is_refused(place: int, change: int) -> None:
+def test_a_page_token_with_one_changed_byte_is_refused(place: int, change: int) -> None:
     memory: Any = MemoryDynamoDB()
     tokens = PageTokens(Table(memory, TABLE, ManualClock()))
     token = tokens.write(ACME, QUERY, "doc_1")
@@ -85,18 +85,18 @@ def test_a_token_with_one_byte_changed_is_refused(place: int, change: int) -> No
     refused(tokens, ACME, QUERY, base64.urlsafe_b64encode(bytes(raw)).decode())
 
 
-def test_a_token_says_nothing_in_clear_of_its_key(tokens: PageTokens, rows: Table) -> None:
+def test_a_page_token_does_not_contain_its_position_in_clear(tokens: PageTokens, rows: Table) -> None:
     key = (rows.get(table.PAGE_TOKEN_KEY) or {}).get("key", "none yet")
     assert key not in tokens.write(ACME, QUERY, "doc_1")
 
 
-def test_a_token_holds_over_processes_since_its_key_lies_in_the_table(rows: Table) -> None:
+def test_a_page_token_is_read_by_another_process_with_the_key_in_the_table(rows: Table) -> None:
     token = PageTokens(rows).write(ACME, QUERY, "doc_1")
     assert PageTokens(rows).read(ACME, QUERY, token) == "doc_1"
     assert len(bytes.fromhex((rows.get(table.PAGE_TOKEN_KEY) or {})["key"])) == 32
 
 
-def test_of_two_processes_that_start_at_once_both_use_the_first_ones_key(rows: Table) -> None:
+def test_two_processes_that_start_at_the_same_time_use_the_same_signing_key(rows: Table) -> None:
     memory: Any = rows._client
     first, second = PageTokens(rows), PageTokens(rows)
     read, made = memory.get_item, []
@@ -112,11 +112,11 @@ def test_of_two_processes_that_start_at_once_both_use_the_first_ones_key(rows: T
     assert first.read(ACME, QUERY, made[0]) == "doc_1"
 
 
-def test_another_tables_token_is_refused(tokens: PageTokens) -> None:
+def test_a_page_token_of_another_table_is_refused(tokens: PageTokens) -> None:
     memory: Any = MemoryDynamoDB()
     other = PageTokens(Table(memory, TABLE, ManualClock()))
     refused(tokens, ACME, QUERY, other.write(ACME, QUERY, "doc_1"))
 
 
-def test_the_key_lies_outside_every_tenant(world: World) -> None:
+def test_the_signing_key_lies_outside_every_tenants_partitions(world: World) -> None:
     assert table.tenant_of(table.PAGE_TOKEN_KEY) is None

@@ -1,4 +1,4 @@
-"""Keys of the one table: no two things share one, and none reaches into another's."""
+"""No two rows of the table share a key, and no partition holds rows of two tenants."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -40,11 +40,11 @@ def key_of(thing: tuple[object, ...]) -> Key:
 
 
 @given(things, things)
-def test_no_two_things_share_a_key(one: tuple[object, ...], other: tuple[object, ...]) -> None:
+def test_two_different_rows_never_share_a_key(one: tuple[object, ...], other: tuple[object, ...]) -> None:
     assert (key_of(one) == key_of(other)) == (one == other)
 
 
-def test_no_two_of_many_neighbours_share_a_key() -> None:
+def test_rows_with_similar_names_never_share_a_key() -> None:
     both = [CollectionId.new(number, 0) for number in (1, 2)]
     papers = [DocumentId.new(number, 0) for number in (1, 2)]
     digests = ["0" * 64, "0" * 63 + "1"]
@@ -69,7 +69,7 @@ def test_no_two_of_many_neighbours_share_a_key() -> None:
 
 
 @given(things)
-def test_every_key_gives_its_tenant_back(thing: tuple[object, ...]) -> None:
+def test_the_tenant_is_read_back_from_every_key(thing: tuple[object, ...]) -> None:
     assert table.tenant_of(key_of(thing)) == thing[1]
 
 
@@ -81,14 +81,14 @@ def test_no_partition_holds_rows_of_two_tenants(one: tuple[object, ...], other: 
 
 
 @given(things)
-def test_every_key_fits(thing: tuple[object, ...]) -> None:
+def test_every_key_is_within_the_limits_of_DynamoDB(thing: tuple[object, ...]) -> None:
     key = key_of(thing)
     assert len(key.pk.encode()) <= 2048
     assert len(key.sk.encode()) <= 1024
 
 
 @given(documents)
-def test_a_documents_rows_say_which_document_it_is(document: DocumentId) -> None:
+def test_the_keys_of_a_documents_rows_name_the_document(document: DocumentId) -> None:
     tenant = Tenant("a")
     for key in (table.head(tenant, document), table.info(tenant, document), table.late_writer_mark(tenant, document)):
         assert table.document_of(key) == document
@@ -104,13 +104,13 @@ def test_chunks_of_a_partition_sort_in_document_order(indexes: list[int], docume
                 assert (one.sk < other.sk) == (index < place)
 
 
-def test_a_partition_of_chunks_holds_256() -> None:
+def test_a_partition_of_chunk_rows_holds_256_chunks() -> None:
     tenant, document = Tenant("a"), DocumentId.new(1, 1)
     partitions = {table.chunk(tenant, ChunkId.of(document, 1, index)).pk for index in range(512)}
     assert len(partitions) == 2
 
 
-def test_partitions_of_the_listing_index_are_of_one_thing_each() -> None:
+def test_every_listing_has_a_partition_of_its_own_in_the_index() -> None:
     tenant, one, other = Tenant("a"), CollectionId.new(1, 1), CollectionId.new(2, 2)
     partitions = [
         table.documents_of_tenant(tenant),
@@ -122,7 +122,7 @@ def test_partitions_of_the_listing_index_are_of_one_thing_each() -> None:
     assert len(set(partitions)) == len(partitions)
 
 
-def test_a_key_without_a_tenant_gives_none() -> None:
+def test_a_key_without_a_tenant_has_no_tenant() -> None:
     for pk in ("SYSTEM", "D#doc_1", "T#", "T", ""):
         assert table.tenant_of(Key(pk, "HEAD")) is None
 

@@ -1,4 +1,4 @@
-"""Content in progress: answered with its document while it is alive, taken over when it has stalled."""
+"""Content in progress is answered with its document while its writer is alive, and claimed once it has stalled."""
 
 from datetime import timedelta
 from typing import Any
@@ -33,7 +33,7 @@ def test_content_in_progress_is_answered_with_its_document_and_nothing_is_embedd
     assert (world.embedder.calls, world.rows()) == (calls, before)
 
 
-def test_other_content_of_the_source_does_not_wait_for_it(world: World, recorder: Recorder) -> None:
+def test_new_content_of_a_source_does_not_wait_for_content_in_progress(world: World, recorder: Recorder) -> None:
     collection = world.collection()
     die(world, recorder, collection, "words", source_key="a")
     assert world.ingest(collection, "other words", source_key="a").state == DocumentState.READY
@@ -41,7 +41,7 @@ def test_other_content_of_the_source_does_not_wait_for_it(world: World, recorder
 
 
 @pytest.mark.parametrize("fields", [{"source_key": "a"}, {}], ids=["keyed", "unkeyed"])
-def test_a_stalled_document_is_taken_over_under_its_id_with_a_higher_attempt(
+def test_a_claim_keeps_the_document_id_and_takes_the_next_attempt(
     world: World, recorder: Recorder, fields: dict[str, Any]
 ) -> None:
     collection = world.collection()
@@ -54,7 +54,7 @@ def test_a_stalled_document_is_taken_over_under_its_id_with_a_higher_attempt(
     check_books(world)
 
 
-def test_who_takes_a_document_over_describes_it_anew(world: World, recorder: Recorder) -> None:
+def test_a_claim_replaces_the_description_of_the_document(world: World, recorder: Recorder) -> None:
     notes = world.collection()
     dead = die(world, recorder, notes, "The loom.", source_key="loom", title="Old", source="a", metadata={"by": "x"})
     world.clock.advance(16 * 60)
@@ -64,7 +64,9 @@ def test_who_takes_a_document_over_describes_it_anew(world: World, recorder: Rec
     assert (document.title, document.source, document.metadata) == ("Old", "b", {"by": "y"})
 
 
-def test_how_long_a_document_may_be_silent_is_a_setting(recorder: Recorder, vectors: MeddlingVectors) -> None:
+def test_the_setting_stalled_after_s_says_when_a_document_can_be_claimed(
+    recorder: Recorder, vectors: MeddlingVectors
+) -> None:
     settings = Settings(table=TABLE, embedder="none", vectors="none", stalled_after_s=120)
     world = memory_world(recorder, vectors, settings)
     collection = world.collection()
@@ -76,7 +78,7 @@ def test_how_long_a_document_may_be_silent_is_a_setting(recorder: Recorder, vect
 
 
 @pytest.mark.parametrize("at", ["ingest_started", "ingest_chunked", "ingest_embedded"])
-def test_the_old_attempt_cannot_write_any_more_and_its_data_is_gone(
+def test_a_claimed_attempt_can_write_no_more_and_its_data_is_removed(
     world: World, recorder: Recorder, vectors: MeddlingVectors, at: str
 ) -> None:
     collection = world.collection()
@@ -89,16 +91,16 @@ def test_the_old_attempt_cannot_write_any_more_and_its_data_is_gone(
     recorder.on[at] = overtake
     with pytest.raises(IngestInterrupted) as raised:
         world.ingest(collection, "words", source_key="a")
-    assert [one.state for one in answers] == [DocumentState.READY]
+    assert [answer.state for answer in answers] == [DocumentState.READY]
     assert raised.value.extras == {"document_id": answers[0].document_id}
     chunks = world.engine.chunks.list(ACME, ALL, collection_id=collection.id).items
     assert [(chunk.text, chunk.id and chunk.id.attempt) for chunk in chunks] == [("words", 2)]
     assert world.vector_count() == 1
-    assert recorder.of("ingest_failed") == [], "it did not fail: it was overtaken"
+    assert recorder.of("ingest_failed") == [], "an overtaken ingest does not count as failed"
     check_books(world)
 
 
-def test_an_attempt_that_is_overtaken_between_its_rows_and_its_vectors_leaves_neither(
+def test_an_attempt_claimed_between_its_chunk_rows_and_its_vectors_leaves_neither(
     world: World, recorder: Recorder, vectors: MeddlingVectors
 ) -> None:
     collection = world.collection()
@@ -115,12 +117,12 @@ def test_an_attempt_that_is_overtaken_between_its_rows_and_its_vectors_leaves_ne
     check_books(world)
 
 
-def test_what_a_dead_attempt_left_is_cleaned_after_its_life(world: World, recorder: Recorder) -> None:
+def test_the_data_of_a_dead_attempt_is_removed_after_a_writers_life(world: World, recorder: Recorder) -> None:
     collection = world.collection()
     working = die(world, recorder, collection, "words", source_key="a")
     world.clock.advance(STALLED_S)
     world.ingest(collection, "words", source_key="a")
-    assert world.vector_count() == 2, "of the dead attempt and of the living one"
+    assert world.vector_count() == 2, "the dead attempt and the living attempt have a vector each"
     check_books(world)
     world.clock.advance(20 * 60)
     assert world.engine.recovery.sweep().cleaned == 1
@@ -130,7 +132,7 @@ def test_what_a_dead_attempt_left_is_cleaned_after_its_life(world: World, record
     check_books(world)
 
 
-def test_a_document_that_kills_its_ingest_is_given_up_after_15_attempts(world: World, recorder: Recorder) -> None:
+def test_a_document_whose_every_attempt_dies_fails_after_15_attempts(world: World, recorder: Recorder) -> None:
     collection = world.collection()
     working = die(world, recorder, collection, "words", source_key="a")
     for _ in range(MAX_ATTEMPT - 1):
@@ -152,7 +154,7 @@ def test_a_document_that_kills_its_ingest_is_given_up_after_15_attempts(world: W
     check_books(world)
 
 
-def test_work_that_can_never_win_is_not_joined(world: World, recorder: Recorder) -> None:
+def test_content_in_progress_with_too_low_a_number_is_not_joined(world: World, recorder: Recorder) -> None:
     collection = world.collection()
     old = die(world, recorder, collection, "old", source_key="a")
     world.ingest(collection, "new", source_key="a")
@@ -176,7 +178,7 @@ def test_a_source_has_at_most_16_versions_in_progress(world: World, recorder: Re
     check_books(world)
 
 
-def test_a_writer_writes_nothing_after_its_life(world: World, recorder: Recorder) -> None:
+def test_a_writer_stops_writing_after_a_writers_life(world: World, recorder: Recorder) -> None:
     collection = world.collection()
 
     def outlive() -> None:

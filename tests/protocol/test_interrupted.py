@@ -1,4 +1,4 @@
-"""Deletes in the middle of an ingest: it is interrupted, and nothing of it is left."""
+"""A delete during an ingest interrupts the ingest, and no data of the document is left."""
 
 from collections.abc import Callable
 
@@ -21,7 +21,7 @@ Deleting = Callable[[World, Collection, DocumentId], object]
 def set_off(
     world: World, recorder: Recorder, vectors: MeddlingVectors, moment: str, step: Callable[[], object]
 ) -> None:
-    """Does something, once, at a moment of the next ingest."""
+    """Takes a step once, at a given moment of the next ingest."""
     if moment == "between rows and vectors":
         vectors.before_write = step
     elif moment == "after vectors":
@@ -44,7 +44,7 @@ def delete_collection(world: World, collection: Collection, document_id: Documen
 
 @pytest.mark.parametrize("moment", MOMENTS)
 @pytest.mark.parametrize("deleting", [delete_document, delete_source, delete_collection])
-def test_a_delete_under_a_running_ingest_interrupts_it(
+def test_a_delete_interrupts_the_running_ingest_of_its_document(
     world: World, recorder: Recorder, vectors: MeddlingVectors, deleting: Deleting, moment: str
 ) -> None:
     collection = world.collection()
@@ -66,7 +66,7 @@ def test_a_delete_under_a_running_ingest_interrupts_it(
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_a_sweep_that_takes_a_silent_ingest_for_dead_interrupts_it(
+def test_a_sweep_that_fails_a_silent_ingest_interrupts_the_ingest(
     world: World, recorder: Recorder, vectors: MeddlingVectors, moment: str
 ) -> None:
     collection = world.collection()
@@ -80,14 +80,14 @@ def test_a_sweep_that_takes_a_silent_ingest_for_dead_interrupts_it(
     with pytest.raises(IngestInterrupted):
         world.ingest(collection, "new", source_key="a")
     assert world.vector_count() == 1
-    assert len(recorder.of("ingest_failed")) == 1, "the sweep's"
-    states = [one.state for one in world.engine.documents.list(ACME, ALL).items]
+    assert len(recorder.of("ingest_failed")) == 1, "only the sweep has reported a failure"
+    states = [document.state for document in world.engine.documents.list(ACME, ALL).items]
     assert sorted(states) == [DocumentState.FAILED, DocumentState.READY]
     check_books(world)
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_an_ingest_that_meets_a_closing_collection_is_interrupted(
+def test_an_ingest_into_a_collection_that_is_being_deleted_is_interrupted(
     world: World, recorder: Recorder, vectors: MeddlingVectors, moment: str
 ) -> None:
     collection = world.collection()
@@ -104,7 +104,7 @@ def test_an_ingest_that_meets_a_closing_collection_is_interrupted(
     check_books(world)
 
 
-def test_an_ingest_whose_collection_closed_since_its_check_reads_it_as_not_found(
+def test_an_ingest_whose_collection_closes_after_its_check_raises_CollectionNotFound(
     world: World, recorder: Recorder
 ) -> None:
     collection = world.collection()

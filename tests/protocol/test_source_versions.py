@@ -1,4 +1,4 @@
-"""The order of a source's versions: a newer one wins, whenever it comes."""
+"""The version with the highest number is served, in whatever order the versions of a source arrive."""
 
 import pytest
 
@@ -37,7 +37,7 @@ def remove(world: World, collection: Collection, version: str | None, sequence: 
 
 
 def nothing_begun(world: World, collection: Collection, content: str, version: str, sequence: str = "") -> IngestResult:
-    """Sends what comes too late, and sees that it changed and embedded nothing."""
+    """Ingests a version that is too late, and checks that nothing was changed or embedded."""
     before, calls = world.rows(), world.embedder.calls
     result = send(world, collection, content, version, sequence)
     assert (world.rows(), world.embedder.calls) == (before, calls)
@@ -52,7 +52,9 @@ def test_a_lower_version_is_superseded_before_anything_is_embedded(world: World,
     assert served(world, collection) == ["new"]
 
 
-def test_versions_are_numbers_in_hex_whatever_their_length_and_case(world: World, collection: Collection) -> None:
+def test_source_versions_compare_as_hexadecimal_numbers_of_any_length_and_case(
+    world: World, collection: Collection
+) -> None:
     send(world, collection, "one", "9")
     send(world, collection, "two", "a")
     send(world, collection, "three", "00000B")
@@ -62,7 +64,7 @@ def test_versions_are_numbers_in_hex_whatever_their_length_and_case(world: World
     check_books(world)
 
 
-def test_a_higher_version_replaces(world: World, collection: Collection) -> None:
+def test_a_higher_version_replaces_the_current_version(world: World, collection: Collection) -> None:
     first = send(world, collection, "one", "1")
     second = send(world, collection, "two", "2")
     assert second.replaced == [first.document_id]
@@ -83,14 +85,16 @@ def test_the_same_version_with_other_content_is_a_conflict(world: World, collect
     assert world.rows() == before
 
 
-def test_an_equal_version_of_what_was_replaced_is_superseded(world: World, collection: Collection) -> None:
+def test_a_version_equal_to_a_replaced_version_is_superseded(world: World, collection: Collection) -> None:
     send(world, collection, "one", "1")
     newer = send(world, collection, "two", None)
     late = nothing_begun(world, collection, "one", "1")
     assert late.superseded_by == newer.document_id
 
 
-def test_an_equal_version_of_what_was_removed_is_superseded_by_nothing(world: World, collection: Collection) -> None:
+def test_a_version_equal_to_a_removed_version_is_superseded_by_no_document(
+    world: World, collection: Collection
+) -> None:
     first = send(world, collection, "one", "1")
     assert first.document_id is not None
     world.engine.documents.delete(ACME, first.document_id)
@@ -98,7 +102,7 @@ def test_an_equal_version_of_what_was_removed_is_superseded_by_nothing(world: Wo
     assert served(world, collection) == []
 
 
-def test_an_equal_version_in_progress_is_joined_and_when_stalled_claimed(
+def test_an_equal_version_in_progress_is_joined_or_claimed_once_it_has_stalled(
     world: World, recorder: Recorder, collection: Collection
 ) -> None:
     working = die(world, recorder, collection, "one", source_key="a", source_version="1")
@@ -109,7 +113,7 @@ def test_an_equal_version_in_progress_is_joined_and_when_stalled_claimed(
     check_books(world)
 
 
-def test_an_equal_version_that_has_failed_is_begun_again(
+def test_a_version_equal_to_a_failed_version_begins_again(
     world: World, recorder: Recorder, collection: Collection
 ) -> None:
     failed = die(world, recorder, collection, "one", source_key="a", source_version="1")
@@ -121,7 +125,7 @@ def test_an_equal_version_that_has_failed_is_begun_again(
     check_books(world)
 
 
-def test_a_higher_version_of_the_current_content_renumbers_it(world: World, collection: Collection) -> None:
+def test_a_higher_version_of_the_current_content_renumbers_the_document(world: World, collection: Collection) -> None:
     first = send(world, collection, "one", "1")
     again = send(world, collection, "one", "5")
     assert (again.unchanged, again.document_id) == (True, first.document_id)
@@ -132,7 +136,7 @@ def test_a_higher_version_of_the_current_content_renumbers_it(world: World, coll
     check_books(world)
 
 
-def test_what_was_in_progress_before_a_renumbering_can_no_longer_win(
+def test_a_version_in_progress_below_a_renumbered_version_is_never_served(
     world: World, recorder: Recorder, collection: Collection
 ) -> None:
     first = send(world, collection, "one", "1")
@@ -140,11 +144,11 @@ def test_what_was_in_progress_before_a_renumbering_can_no_longer_win(
     middle = send(world, collection, "two", "2")
     assert (middle.state, middle.superseded_by) == (DocumentState.SUPERSEDED, first.document_id)
     assert served(world, collection) == ["one"]
-    assert world.engine.documents.count(ACME) == 1, "what did not come to serve is gone"
+    assert world.engine.documents.count(ACME) == 1, "a version that was never served is removed"
     check_books(world)
 
 
-def test_content_in_progress_below_a_renumbered_one_is_begun_anew(
+def test_content_in_progress_below_a_renumbered_version_begins_again(
     world: World, recorder: Recorder, collection: Collection
 ) -> None:
     send(world, collection, "one", "1")
@@ -152,12 +156,12 @@ def test_content_in_progress_below_a_renumbered_one_is_begun_anew(
     send(world, collection, "one", "3")
     result = send(world, collection, "two", "4")
     assert result.state == DocumentState.READY
-    assert result.document_id != dead, "its number is too low to win"
+    assert result.document_id != dead, "the version number of the dead document is too low"
     assert served(world, collection) == ["two"]
     check_books(world)
 
 
-def test_a_higher_version_of_content_in_progress_renumbers_that(
+def test_a_higher_version_of_content_in_progress_renumbers_the_document_in_progress(
     world: World, recorder: Recorder, collection: Collection
 ) -> None:
     answers: list[IngestResult] = []
@@ -171,7 +175,7 @@ def test_a_higher_version_of_content_in_progress_renumbers_that(
 
     recorder.on["ingest_embedded"] = overtake
     result = send(world, collection, "one", "1")
-    assert [one.state for one in answers] == [DocumentState.PROCESSING, DocumentState.READY]
+    assert [answer.state for answer in answers] == [DocumentState.PROCESSING, DocumentState.READY]
     assert answers[0].document_id == result.document_id
     assert (result.state, result.replaced) == (DocumentState.READY, [answers[1].document_id])
     assert served(world, collection) == ["one"]
@@ -180,7 +184,7 @@ def test_a_higher_version_of_content_in_progress_renumbers_that(
     check_books(world)
 
 
-def test_the_one_that_started_first_does_not_replace_the_one_that_started_later(
+def test_an_ingest_that_starts_first_does_not_replace_one_that_starts_later(
     world: World, recorder: Recorder, collection: Collection
 ) -> None:
     later: list[IngestResult] = []
@@ -189,11 +193,11 @@ def test_the_one_that_started_first_does_not_replace_the_one_that_started_later(
     assert (first.state, first.superseded_by) == (DocumentState.SUPERSEDED, later[0].document_id)
     assert (first.chunk_count, first.replaced) == (0, [])
     assert served(world, collection) == ["later"]
-    assert [one.id for one in world.engine.documents.list(ACME, ALL).items] == [later[0].document_id]
+    assert [document.id for document in world.engine.documents.list(ACME, ALL).items] == [later[0].document_id]
     check_books(world)
 
 
-def test_calls_without_a_version_may_come_between(world: World, collection: Collection) -> None:
+def test_ingests_with_and_without_a_source_version_may_alternate(world: World, collection: Collection) -> None:
     send(world, collection, "one", "1")
     send(world, collection, "two", None)
     send(world, collection, "three", "2")
@@ -204,7 +208,7 @@ def test_calls_without_a_version_may_come_between(world: World, collection: Coll
     check_books(world)
 
 
-def test_another_sequence_starts_anew(world: World, collection: Collection) -> None:
+def test_a_new_version_sequence_of_a_source_starts_again(world: World, collection: Collection) -> None:
     send(world, collection, "one", "FF", "bucket-a")
     second = send(world, collection, "two", "1", "bucket-b")
     assert second.state == DocumentState.READY
@@ -212,7 +216,7 @@ def test_another_sequence_starts_anew(world: World, collection: Collection) -> N
     check_books(world)
 
 
-def test_a_removal_is_a_version_and_a_late_content_does_not_come_back(world: World, collection: Collection) -> None:
+def test_content_older_than_a_removal_does_not_come_back(world: World, collection: Collection) -> None:
     first = send(world, collection, "one", "1")
     assert remove(world, collection, "3") == [first.document_id]
     assert nothing_begun(world, collection, "two", "2").superseded_by is None
@@ -221,14 +225,14 @@ def test_a_removal_is_a_version_and_a_late_content_does_not_come_back(world: Wor
     check_books(world)
 
 
-def test_a_removal_of_a_source_that_never_came_still_stops_what_is_older(world: World, collection: Collection) -> None:
+def test_a_removal_of_an_unknown_source_still_stops_older_content(world: World, collection: Collection) -> None:
     assert remove(world, collection, "3") == []
     nothing_begun(world, collection, "two", "2")
     assert send(world, collection, "four", "4").state == DocumentState.READY
     check_books(world)
 
 
-def test_a_late_removal_removes_nothing(world: World, collection: Collection) -> None:
+def test_a_removal_older_than_the_current_version_removes_nothing(world: World, collection: Collection) -> None:
     send(world, collection, "two", "2")
     before = world.rows()
     assert remove(world, collection, "1") == []
@@ -236,7 +240,7 @@ def test_a_late_removal_removes_nothing(world: World, collection: Collection) ->
     assert served(world, collection) == ["two"]
 
 
-def test_a_removal_may_come_twice(world: World, collection: Collection) -> None:
+def test_a_removal_that_is_delivered_twice_has_the_effect_of_one(world: World, collection: Collection) -> None:
     send(world, collection, "one", "1")
     remove(world, collection, "2")
     before = world.rows()
@@ -245,7 +249,7 @@ def test_a_removal_may_come_twice(world: World, collection: Collection) -> None:
 
 
 @pytest.mark.parametrize("first", ["content", "removal"])
-def test_a_version_is_a_contents_or_a_removals_and_not_both(world: World, collection: Collection, first: str) -> None:
+def test_a_removal_with_the_version_of_a_content_is_refused(world: World, collection: Collection, first: str) -> None:
     if first == "content":
         send(world, collection, "one", "1")
         with pytest.raises(VersionConflict):
@@ -257,7 +261,7 @@ def test_a_version_is_a_contents_or_a_removals_and_not_both(world: World, collec
             send(world, collection, "one", "1")
 
 
-def test_a_removal_in_the_middle_of_an_older_ingest_interrupts_it(
+def test_a_removal_interrupts_a_running_ingest_of_an_older_version(
     world: World, recorder: Recorder, collection: Collection
 ) -> None:
     recorder.on["ingest_embedded"] = lambda: remove(world, collection, "2")
@@ -279,7 +283,7 @@ def test_an_old_removal_does_not_disturb_a_newer_ingest(
 
 
 @pytest.mark.parametrize("order", [("1", "2", "3"), ("3", "2", "1"), ("2", "3", "1"), ("3", "1", "2"), ("2", "1", "3")])
-def test_whatever_the_order_of_arrival_the_highest_version_serves(
+def test_the_highest_version_is_served_in_every_order_of_arrival(
     world: World, collection: Collection, order: tuple[str, ...]
 ) -> None:
     for version in order:

@@ -1,4 +1,4 @@
-"""Start and stop, for a long-running host."""
+"""A long-running host starts and stops a loop that sweeps at an interval."""
 
 from threading import Event, Thread
 
@@ -14,7 +14,7 @@ PATIENCE_S = 20
 
 
 class StepWait:
-    """Stands for the time between two sweeps: the next one begins when the test says so."""
+    """Stands for the time between two sweeps. The next sweep begins when the test says so."""
 
     def __init__(self, rounds: int) -> None:
         self.left = rounds
@@ -49,7 +49,7 @@ def paced(world: World, rounds: int) -> StepWait:
     return pace
 
 
-def test_the_loop_sweeps_at_its_interval_until_it_is_stopped(host: World, recorder: Recorder) -> None:
+def test_the_loop_sweeps_once_an_interval_until_it_is_stopped(host: World, recorder: Recorder) -> None:
     collection = host.collection()
     die(host, recorder, collection, "one", source_key="a")
     host.clock.advance(16 * 60)
@@ -62,7 +62,7 @@ def test_the_loop_sweeps_at_its_interval_until_it_is_stopped(host: World, record
     assert recorder.hooks[-1] == "shutdown"
 
 
-def test_starting_again_while_it_runs_does_nothing(host: World) -> None:
+def test_a_second_start_of_a_running_loop_does_nothing(host: World) -> None:
     pace = paced(host, 0)
     host.engine.start()
     assert pace.idle.wait(PATIENCE_S)
@@ -71,7 +71,7 @@ def test_starting_again_while_it_runs_does_nothing(host: World) -> None:
     assert pace.waited == [300]
 
 
-def test_stop_waits_for_a_sweep_in_progress_before_it_lets_go_of_the_stores(
+def test_stop_waits_for_a_running_sweep_before_it_closes_the_stores(
     host: World, recorder: Recorder, vectors: MeddlingVectors
 ) -> None:
     collection = host.collection()
@@ -97,7 +97,7 @@ def test_stop_waits_for_a_sweep_in_progress_before_it_lets_go_of_the_stores(
 
 
 @pytest.mark.parametrize("error", ["unavailable", "anything"])
-def test_the_loop_outlives_a_sweep_that_fails(host: World, recorder: Recorder, error: str) -> None:
+def test_the_loop_continues_after_a_sweep_that_fails(host: World, recorder: Recorder, error: str) -> None:
     collection = host.collection()
     die(host, recorder, collection, "one", source_key="a")
     host.clock.advance(16 * 60)
@@ -115,7 +115,7 @@ def test_the_loop_outlives_a_sweep_that_fails(host: World, recorder: Recorder, e
     assert len(recorder.of("ingest_failed")) == 1, "the second sweep did the work"
 
 
-def test_without_an_interval_there_is_no_loop(world: World, recorder: Recorder) -> None:
+def test_start_without_an_interval_starts_no_loop(world: World, recorder: Recorder) -> None:
     pace = paced(world, 0)
     world.engine.start()
     world.engine.stop()

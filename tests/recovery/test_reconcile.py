@@ -1,4 +1,4 @@
-"""Reconcile: rows and vectors are compared in both directions, and what disagrees is repaired."""
+"""Reconcile compares rows and vectors in both directions and repairs the differences."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -28,7 +28,7 @@ NEVER = DocumentId.from_int(77 << 24)
 
 @pytest.fixture
 def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Steps of a few chunks and documents."""
+    """Makes each step of the job take a few chunks and documents alone."""
     monkeypatch.setattr(reconcile, "CHUNKS_AT_ONCE", 3)
     monkeypatch.setattr(reconcile, "DOCUMENTS_AT_ONCE", 2)
     monkeypatch.setattr(ready_chunks, "DOCUMENTS_AT_ONCE", 2)
@@ -39,13 +39,13 @@ def run(world: World, collection: Collection, seconds: float = 1000.0) -> Reconc
 
 
 def found(report: ReconcileReport) -> dict[str, int]:
-    """What a report says was wrong, without the zeros."""
+    """Returns the counters of a report that are not zero."""
     names = ("embedded_again", "removed", "lost", "counters_corrected")
     return {name: getattr(report, name) for name in names if getattr(report, name)}
 
 
 def stray(world: World, collection: Collection, *chunks: ChunkId) -> None:
-    """Writes vectors that nothing asked for."""
+    """Writes stray vectors, which belong to no chunk row."""
     [vector] = world.embedder.embed(["stray"]).vectors
     records = [VectorRecord(one, collection.id, None, None, "stray", vector) for one in chunks]
     world.vectors.write(ACME, world.embedder.space, records)
@@ -56,7 +56,7 @@ def lose_vectors(world: World, *chunks: ChunkId) -> None:
 
 
 def miscount(world: World, collection: Collection, **changes: int) -> None:
-    """Adds to the counters of one gate."""
+    """Adds to the counters of a gate, so that they are wrong."""
     update = "ADD " + ", ".join(f"#{name} :{name}" for name in changes)
     world.stores.table.write(Action(table.gate(ACME, collection.id, 3), update=update, values=dict(changes)))
 
@@ -65,7 +65,9 @@ def rows_but_the_job(world: World) -> list[object]:
     return [row for row in world.rows() if not row["sk"]["S"].startswith("JOB#")]
 
 
-def test_a_collection_in_order_is_left_as_it_is(world: World, collection: Collection, busy: BusyEmbedder) -> None:
+def test_a_reconcile_changes_nothing_in_a_consistent_collection(
+    world: World, collection: Collection, busy: BusyEmbedder
+) -> None:
     ready(world, collection, "warp", 3)
     ready(world, collection, "weft", 2)
     rows, vectors = rows_but_the_job(world), all_vectors(world, collection)
@@ -76,9 +78,7 @@ def test_a_collection_in_order_is_left_as_it_is(world: World, collection: Collec
     assert busy.embedded == []
 
 
-def test_vectors_that_are_missing_are_embedded_again_and_no_others(
-    world: World, collection: Collection, busy: BusyEmbedder
-) -> None:
+def test_only_missing_vectors_are_embedded_again(world: World, collection: Collection, busy: BusyEmbedder) -> None:
     warp, weft = ready(world, collection, "warp", 3), ready(world, collection, "weft", 2)
     lose_vectors(world, chunks_of(warp, 3)[1], *chunks_of(weft, 2))
     busy.embedded.clear()
@@ -112,10 +112,10 @@ def test_a_chunk_whose_row_is_lost_is_reported_and_its_vector_removed(world: Wor
     world.stores.documents.delete_chunks(ACME, [lost])
     assert found(run(world, collection)) == {"lost": 1, "removed": 1}
     assert all_vectors(world, collection) == [first, last]
-    assert found(run(world, collection)) == {"lost": 1}, "as long as it is"
+    assert found(run(world, collection)) == {"lost": 1}, "a lost chunk is reported by every run"
 
 
-def test_what_an_ingest_is_working_on_is_left_alone(world: World, collection: Collection, recorder: Recorder) -> None:
+def test_data_of_a_document_in_progress_is_left_alone(world: World, collection: Collection, recorder: Recorder) -> None:
     ready(world, collection, "warp")
     die(world, recorder, collection, words("working", 3), source_key="working")
     rows, vectors = rows_but_the_job(world), all_vectors(world, collection)
@@ -123,7 +123,7 @@ def test_what_an_ingest_is_working_on_is_left_alone(world: World, collection: Co
     assert (rows_but_the_job(world), all_vectors(world, collection)) == (rows, vectors)
 
 
-def test_vectors_of_an_attempt_that_was_claimed_are_removed_and_the_claimers_stay(
+def test_vectors_of_a_claimed_attempt_are_removed_and_those_of_the_claim_stay(
     world: World, collection: Collection, recorder: Recorder
 ) -> None:
     document = die(world, recorder, collection, words("working", 2), source_key="working")
@@ -133,7 +133,7 @@ def test_vectors_of_an_attempt_that_was_claimed_are_removed_and_the_claimers_sta
     assert all_vectors(world, collection) == [ChunkId.of(document, 2, index) for index in range(2)]
 
 
-def test_a_failed_documents_row_stays_and_its_vectors_go(
+def test_a_failed_document_keeps_its_row_and_loses_its_vectors(
     world: World, collection: Collection, busy: BusyEmbedder
 ) -> None:
     busy.failure = Unavailable("no answer")
@@ -148,7 +148,7 @@ def test_a_failed_documents_row_stays_and_its_vectors_go(
     assert rows_but_the_job(world) == rows
 
 
-def test_what_comes_to_serve_while_it_looks_is_left_alone(
+def test_a_version_that_becomes_current_during_a_reconcile_is_left_alone(
     world: World, collection: Collection, busy: BusyEmbedder
 ) -> None:
     lost = ready(world, collection, "warp", 2)
@@ -192,7 +192,7 @@ def test_counters_that_disagree_with_the_rows_are_corrected(
     assert found(run(world, collection)) == {}
 
 
-def test_a_gate_that_moves_while_it_counts_is_left_to_the_next_run(world: World, collection: Collection) -> None:
+def test_a_gate_that_changes_during_a_recount_is_left_to_the_next_run(world: World, collection: Collection) -> None:
     ready(world, collection, "warp")
     miscount(world, collection, documents=1)
     sleep = world.clock.sleep
@@ -208,14 +208,14 @@ def test_a_gate_that_moves_while_it_counts_is_left_to_the_next_run(world: World,
     check_books(world)
 
 
-def test_a_listing_that_is_behind_is_given_time_to_catch_up(world: World, collection: Collection) -> None:
+def test_a_reconcile_waits_for_a_listing_index_that_is_behind(world: World, collection: Collection) -> None:
     ready(world, collection, "warp")
     world.dynamodb.lag = 3.0
     assert found(run(world, collection)) == {}
     check_books(world)
 
 
-def test_chunks_of_a_document_that_is_deleted_while_it_looks_are_not_lost(
+def test_chunks_of_a_document_deleted_during_a_reconcile_are_not_reported_as_lost(
     world: World, collection: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     document = ready(world, collection, "warp")
@@ -230,7 +230,7 @@ def test_chunks_of_a_document_that_is_deleted_while_it_looks_are_not_lost(
 
 
 def damage(world: World, collection: Collection) -> dict[str, int]:
-    """Everything at once; answers what a report says of it."""
+    """Damages the collection in every way, and returns what a report must count."""
     documents = [ready(world, collection, f"n{number}", 4) for number in range(5)]
     lose_vectors(world, chunks_of(documents[0], 4)[3], *chunks_of(documents[3], 4))
     stray(world, collection, ChunkId.of(NEVER, 1, 0), *(ChunkId.of(documents[4], 1, index) for index in range(4, 9)))
@@ -240,7 +240,7 @@ def damage(world: World, collection: Collection) -> dict[str, int]:
 
 
 @pytest.mark.usefixtures("small_pages")
-def test_a_run_that_is_cut_short_again_and_again_finds_the_same(
+def test_a_reconcile_that_meets_its_deadline_many_times_reports_the_same(
     world: World, collection: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     right = damage(world, collection)
@@ -261,21 +261,21 @@ def test_a_run_that_is_cut_short_again_and_again_finds_the_same(
 
 
 @pytest.mark.usefixtures("small_pages")
-def test_a_worker_that_dies_is_followed_by_one_that_goes_on_from_its_last_step(
+def test_a_reconcile_continues_from_the_last_step_of_a_worker_that_died(
     world: World, collection: Collection, vectors: MeddlingVectors, busy: BusyEmbedder
 ) -> None:
     right = damage(world, collection)
     vectors.before_delete = crash
     with pytest.raises(CrashError):
         run(world, collection)
-    assert not run(world, collection).finished, "nobody takes it before its lease is over"
+    assert not run(world, collection).finished, "no other worker takes the job before its lease is over"
     world.clock.advance(LEASE.total_seconds() + 1)
     busy.embedded.clear()
     assert found(run(world, collection)) == right
     assert {text.split()[0] for text in busy.embedded} == {"n3"}, "the first document has been repaired already"
 
 
-def test_a_second_run_meanwhile_answers_how_far_the_first_is(
+def test_a_second_reconcile_answers_with_the_progress_of_the_running_one(
     world: World, collection: Collection, busy: BusyEmbedder
 ) -> None:
     document = ready(world, collection, "warp", 2)

@@ -1,4 +1,4 @@
-"""Reindex: every ready document's chunks are embedded again, a slice at a time, and retrieval answers throughout."""
+"""Reindex embeds the chunks of every ready document again, in small steps, while retrieval keeps answering."""
 
 from datetime import timedelta
 
@@ -22,7 +22,7 @@ LIFE = timedelta(minutes=20)
 
 @pytest.fixture
 def small_pages(monkeypatch: pytest.MonkeyPatch) -> int:
-    """Steps of two chunks."""
+    """Makes each step of the job take two chunks."""
     monkeypatch.setattr(reindex, "CHUNKS_AT_ONCE", 2)
     return 2
 
@@ -49,7 +49,7 @@ def test_every_ready_documents_chunks_are_embedded_again_under_the_same_identifi
     ], "and no row is written but the job's"
 
 
-def test_what_is_not_ready_and_what_is_in_another_collection_is_left_alone(
+def test_documents_that_are_not_ready_or_in_another_collection_are_left_alone(
     world: World, collection: Collection, recorder: Recorder, vectors: MeddlingVectors, busy: BusyEmbedder
 ) -> None:
     ready(world, collection, "warp")
@@ -65,11 +65,11 @@ def test_what_is_not_ready_and_what_is_in_another_collection_is_left_alone(
     busy.embedded.clear()
     finish(world, collection)
     assert {text.split()[0] for text in busy.embedded} == {"warpnew"}
-    assert world.vector_count() == 2 + 1 + 2 + 1, "superseded, in progress, served and elsewhere"
+    assert world.vector_count() == 2 + 1 + 2 + 1, "superseded, in progress, served, and in another collection"
 
 
 @pytest.mark.usefixtures("small_pages")
-def test_a_call_that_is_cut_short_says_how_far_it_is_and_the_next_goes_on_from_there(
+def test_a_reindex_that_meets_its_deadline_continues_in_the_next_call(
     world: World, collection: Collection, busy: BusyEmbedder
 ) -> None:
     for tag, chunks in (("warp", 5), ("weft", 1), ("loom", 2), ("yarn", 4)):
@@ -89,7 +89,9 @@ def test_a_call_that_is_cut_short_says_how_far_it_is_and_the_next_goes_on_from_t
 
 
 @pytest.mark.usefixtures("small_pages")
-def test_the_sweep_finishes_what_a_call_has_begun(world: World, collection: Collection, busy: BusyEmbedder) -> None:
+def test_the_sweep_finishes_a_reindex_that_a_call_has_begun(
+    world: World, collection: Collection, busy: BusyEmbedder
+) -> None:
     ready(world, collection, "warp", 7)
     busy.during = lambda: world.clock.advance(10)
     assert not world.engine.reindex.start(ACME, collection.id, world.deadline(5)).finished
@@ -103,7 +105,7 @@ def test_the_sweep_finishes_what_a_call_has_begun(world: World, collection: Coll
 
 
 @pytest.mark.usefixtures("small_pages")
-def test_what_a_dead_worker_has_done_is_not_done_again(
+def test_documents_that_a_dead_worker_reindexed_are_not_embedded_again(
     world: World, collection: Collection, busy: BusyEmbedder, vectors: MeddlingVectors
 ) -> None:
     ready(world, collection, "warp", 2)
@@ -120,7 +122,7 @@ def test_what_a_dead_worker_has_done_is_not_done_again(
         world.engine.reindex.start(ACME, collection.id, world.deadline())
     busy.during = None
     leased = world.engine.reindex.start(ACME, collection.id, world.deadline())
-    assert (leased.documents, leased.finished) == (1, False), "nobody takes it before its lease is over"
+    assert (leased.documents, leased.finished) == (1, False), "no other worker takes the job before its lease is over"
     world.clock.advance(LEASE.total_seconds() + 1)
     busy.embedded.clear()
     finish(world, collection)
@@ -128,7 +130,7 @@ def test_what_a_dead_worker_has_done_is_not_done_again(
     assert world.engine.reindex.progress(ACME, collection.id).documents == 2
 
 
-def test_a_second_start_meanwhile_answers_how_far_the_first_is(
+def test_a_second_reindex_answers_with_the_progress_of_the_running_one(
     world: World, collection: Collection, busy: BusyEmbedder, recorder: Recorder
 ) -> None:
     ready(world, collection, "warp")
@@ -141,7 +143,7 @@ def test_a_second_start_meanwhile_answers_how_far_the_first_is(
     assert len(recorder.of("reindex_started")) == len(recorder.of("reindex_completed")) == 1
 
 
-def test_a_worker_that_was_taken_over_goes_no_further(
+def test_a_worker_that_lost_its_lease_stops(
     world: World, collection: Collection, busy: BusyEmbedder, recorder: Recorder
 ) -> None:
     ready(world, collection, "warp")
@@ -158,7 +160,7 @@ def test_a_worker_that_was_taken_over_goes_no_further(
     check_books(world)
 
 
-def test_a_worker_whose_life_is_over_writes_nothing_and_leaves_no_document_out(
+def test_a_worker_after_a_writers_life_writes_nothing_and_skips_no_document(
     world: World, collection: Collection, busy: BusyEmbedder, vectors: MeddlingVectors
 ) -> None:
     ready(world, collection, "warp")
@@ -171,7 +173,7 @@ def test_a_worker_whose_life_is_over_writes_nothing_and_leaves_no_document_out(
     assert world.engine.reindex.progress(ACME, collection.id).documents == 1
 
 
-def test_retrieval_answers_throughout(world: World, collection: Collection, busy: BusyEmbedder) -> None:
+def test_retrieval_answers_throughout_a_reindex(world: World, collection: Collection, busy: BusyEmbedder) -> None:
     for tag in ("warp", "weft", "loom"):
         ready(world, collection, tag, 70)
     query = RetrieveQuery(query="warp part1 text", collections=[collection.id], top_k=5)
@@ -183,7 +185,7 @@ def test_retrieval_answers_throughout(world: World, collection: Collection, busy
     assert all(hits == before for hits in answers)
 
 
-def test_a_document_that_is_replaced_meanwhile_is_served_in_its_new_version_alone(
+def test_a_document_replaced_during_a_reindex_is_served_in_its_new_version_alone(
     world: World, collection: Collection, busy: BusyEmbedder
 ) -> None:
     ready(world, collection, "warp")
@@ -202,7 +204,7 @@ def test_a_document_that_is_replaced_meanwhile_is_served_in_its_new_version_alon
 
 
 @pytest.mark.parametrize("what", ["document", "source", "collection"])
-def test_what_is_deleted_meanwhile_stays_deleted_and_leaves_no_vector(
+def test_a_document_deleted_during_a_reindex_stays_deleted_and_leaves_no_vector(
     world: World, collection: Collection, busy: BusyEmbedder, what: str
 ) -> None:
     document = ready(world, collection, "warp")
@@ -223,7 +225,7 @@ def test_what_is_deleted_meanwhile_stays_deleted_and_leaves_no_vector(
     check_books(world)
 
 
-def test_a_document_that_comes_meanwhile_is_left_as_it_came(
+def test_a_document_ingested_during_a_reindex_is_left_alone(
     world: World, collection: Collection, busy: BusyEmbedder
 ) -> None:
     ready(world, collection, "warp")
@@ -242,7 +244,7 @@ def test_a_document_that_comes_meanwhile_is_left_as_it_came(
     check_books(world)
 
 
-def test_an_embedder_of_another_name_is_refused(world: World, collection: Collection) -> None:
+def test_a_reindex_with_an_embedder_of_another_name_is_refused(world: World, collection: Collection) -> None:
     ready(world, collection, "warp")
     other = another(world, HashedEmbedder("another"))
     with pytest.raises(NotConfigured):
@@ -251,7 +253,7 @@ def test_an_embedder_of_another_name_is_refused(world: World, collection: Collec
         world.engine.reindex.progress(ACME, collection.id)
 
 
-def test_an_embedder_of_other_dimensions_is_refused(world: World, collection: Collection) -> None:
+def test_a_reindex_with_an_embedder_of_other_dimensions_is_refused(world: World, collection: Collection) -> None:
     ready(world, collection, "warp")
     other = another(world, HashedEmbedder(world.embedder.space.model, dimensions=32))
     with pytest.raises(InvalidArgument, match="a new model is a new collection"):
@@ -260,13 +262,13 @@ def test_an_embedder_of_other_dimensions_is_refused(world: World, collection: Co
 
 
 def another(world: World, embedder: HashedEmbedder) -> World:
-    """An engine with another embedder on the same stores."""
+    """Makes an engine with another embedder on the same stores."""
     return make_world(
         embedder=embedder, vectors=world.vectors, clock=world.clock, dynamodb=world.dynamodb, create=False
     )
 
 
-def test_a_collection_that_is_not_the_tenants_is_not_found(world: World, collection: Collection) -> None:
+def test_a_reindex_of_another_tenants_collection_is_not_found(world: World, collection: Collection) -> None:
     for tenant, one in ((GLOBEX, collection.id), (ACME, CollectionId.from_int(7))):
         with pytest.raises(CollectionNotFound):
             world.engine.reindex.start(tenant, one, world.deadline())
@@ -274,9 +276,7 @@ def test_a_collection_that_is_not_the_tenants_is_not_found(world: World, collect
             world.engine.reindex.progress(tenant, one)
 
 
-def test_a_reindex_that_has_finished_can_be_begun_anew(
-    world: World, collection: Collection, busy: BusyEmbedder
-) -> None:
+def test_a_finished_reindex_can_start_again(world: World, collection: Collection, busy: BusyEmbedder) -> None:
     ready(world, collection, "warp")
     finish(world, collection)
     busy.embedded.clear()

@@ -1,4 +1,5 @@
-"""The sweep: what a dead ingest left is failed, cleaned or purged, over every tenant."""
+"""The sweep fails stalled documents, removes data that late writers may have left, and purges superseded documents,
+for every tenant."""
 
 from datetime import timedelta
 
@@ -24,7 +25,7 @@ LIFE_S = 20 * 60
 
 
 def leave_superseded(world: World, vectors: MeddlingVectors, collection: object, key: str = "a") -> str:
-    """A document that was replaced and could not be purged."""
+    """Replaces a document whose data could not be purged, and returns its ID."""
     old = world.ingest(collection, f"old {key}", source_key=key)  # type: ignore[arg-type]
     vectors.failing = {"delete"}
     world.ingest(collection, f"new {key}", source_key=key)  # type: ignore[arg-type]
@@ -113,7 +114,7 @@ def test_a_heartbeat_between_the_listing_and_the_mark_wins(
     world.dynamodb.batch_get_item = beat_then_read
     assert world.engine.recovery.sweep(stalled_after) == RecoveryResult()
     assert world.engine.documents.get(ACME, stalled).state == DocumentState.PROCESSING
-    assert world.vector_count() == 1, "and all its data is there"
+    assert world.vector_count() == 1, "all data of the document is kept"
     assert recorder.of("ingest_failed") == []
     check_books(world)
 
@@ -135,7 +136,7 @@ def test_a_heartbeat_between_the_read_and_the_mark_wins(world: World, recorder: 
     world.dynamodb.transact_write_items = beat_then_write
     assert world.engine.recovery.sweep() == RecoveryResult()
     assert world.engine.documents.get(ACME, stalled).state == DocumentState.PROCESSING
-    assert world.vector_count() == 1, "and all its data is there"
+    assert world.vector_count() == 1, "all data of the document is kept"
     check_books(world)
 
 
@@ -183,7 +184,7 @@ def test_a_superseded_document_loses_its_data_and_then_its_rows(world: World, ve
     world.clock.advance(STALLED_S + 1)
     assert world.engine.recovery.sweep() == RecoveryResult(purged=1)
     assert world.vector_count() == 1
-    assert [one.id == old for one in world.engine.documents.list(ACME, ALL).items] == [False]
+    assert [document.id == old for document in world.engine.documents.list(ACME, ALL).items] == [False]
     assert f"V#{old}" not in row_kinds(world)
     check_books(world)
     assert world.engine.recovery.sweep() == RecoveryResult()
@@ -212,8 +213,10 @@ def test_a_failed_document_is_cleaned_once_more_after_the_writers_life(world: Wo
     assert world.engine.recovery.sweep() == RecoveryResult()
     world.clock.advance(1)
     assert world.engine.recovery.sweep() == RecoveryResult(cleaned=1)
-    assert world.vector_count() == 0, "the late write of a dead process"
-    assert world.engine.documents.get(ACME, stalled).state == DocumentState.FAILED, "its row stays"
+    assert world.vector_count() == 0, "the vector that a dead process wrote late is removed"
+    assert world.engine.documents.get(ACME, stalled).state == DocumentState.FAILED, (
+        "the row of the failed document stays"
+    )
     world.clock.advance(LIFE_S)
     assert world.engine.recovery.sweep() == RecoveryResult()
     check_books(world)
@@ -262,13 +265,14 @@ def test_a_document_whose_data_cannot_be_deleted_does_not_stop_the_rest_and_is_r
     with pytest.raises(Unavailable):
         world.engine.recovery.sweep()
     states = {
-        one.source_key: one.state for one in world.engine.documents.list(ACME, ALL, state=DocumentState.FAILED).items
+        document.source_key: document.state
+        for document in world.engine.documents.list(ACME, ALL, state=DocumentState.FAILED).items
     }
     assert states == {"dead": "failed"}
     left = world.engine.documents.list(ACME, ALL, state=DocumentState.SUPERSEDED).items
     assert [one.id for one in left] == [bad]
     check_books(world)
-    assert world.engine.recovery.sweep() == RecoveryResult(), "what failed is postponed"
+    assert world.engine.recovery.sweep() == RecoveryResult(), "a document that could not be cleaned is postponed"
     vectors.refuses = set()
     world.clock.advance(5 * 60)
     assert world.engine.recovery.sweep() == RecoveryResult(purged=1)

@@ -1,4 +1,4 @@
-"""Assemble: a context of hits within a budget, with a citation for every marker."""
+"""Assemble writes a context of hits within a token budget, with a citation for every marker."""
 
 import re
 from typing import Any
@@ -46,7 +46,7 @@ def tokens(text: str) -> int:
     return -(-len(text) // 4)
 
 
-def test_the_format_to_the_letter() -> None:
+def test_a_context_has_a_header_and_numbered_chunks_between_separators() -> None:
     made = assemble([hit("first text", 0), hit("second\n\ntext", 1), hit("", 2)])
     assert made.context == "Relevant context:\n\n[1] first text\n\n---\n\n[2] second\n\ntext\n\n---\n\n[3] "
     assert made.total_tokens == tokens(made.context)
@@ -54,7 +54,7 @@ def test_the_format_to_the_letter() -> None:
     assert (made.token_counter, made.max_tokens) == ("chars/4", 4096)
 
 
-def test_nothing_included_is_an_empty_context_of_no_tokens() -> None:
+def test_a_context_without_any_chunk_is_empty_and_has_no_tokens() -> None:
     for made in (assemble([]), assemble([hit("x" * 100)], 5)):
         assert (made.context, made.total_tokens, made.included, made.citations) == ("", 0, [], [])
     assert assemble([]).first_excluded == -1
@@ -62,21 +62,21 @@ def test_nothing_included_is_an_empty_context_of_no_tokens() -> None:
 
 
 @pytest.mark.parametrize("budget", [0, -1, -4096])
-def test_zero_or_less_is_4096_tokens(budget: int) -> None:
+def test_a_budget_of_zero_or_less_means_4096_tokens(budget: int) -> None:
     assert assemble([hit("x")], budget).max_tokens == 4096
     room = 4096 * 4 - len("Relevant context:\n\n[1] ")
     assert assemble([hit("x" * room)], budget).first_excluded == -1
     assert assemble([hit("x" * (room + 1))], budget).first_excluded == 0
 
 
-def test_a_hit_that_does_not_fit_is_passed_over_and_later_ones_may_fit() -> None:
+def test_a_hit_that_does_not_fit_is_left_out_and_later_hits_may_fit() -> None:
     made = assemble([hit("a", 0), hit("b" * 400, 1), hit("c", 2), hit("d" * 400, 3)], 12)
     assert made.context == "Relevant context:\n\n[1] a\n\n---\n\n[2] c"
     assert (made.included, made.first_excluded) == ([0, 2], 1)
-    assert [one.marker for one in made.citations] == [1, 2]
+    assert [citation.marker for citation in made.citations] == [1, 2]
 
 
-def test_a_hit_without_a_chunk_is_passed_over_and_keeps_its_position() -> None:
+def test_a_hit_without_a_chunk_is_left_out_and_keeps_its_position() -> None:
     made = assemble([hit("a", 0), hit("b", 1, known=False), hit("c", 2)])
     assert (made.included, made.first_excluded) == ([0, 2], 1)
     assert "[2] c" in made.context
@@ -88,7 +88,7 @@ def test_the_budget_holds_for_header_and_markers_to_the_last_token() -> None:
     assert assemble([hit("abcdef")], tokens(text) - 1).first_excluded == 0
 
 
-def test_every_marker_has_its_citation() -> None:
+def test_every_marker_has_a_citation_with_the_place_of_its_chunk() -> None:
     made = assemble([hit("x" * 9000, 0), hit("b", 1, context="Guide > Setup", page=3)], 50)
     (citation,) = made.citations
     assert citation.model_dump() == {
@@ -105,7 +105,7 @@ def test_every_marker_has_its_citation() -> None:
     }
 
 
-def test_a_source_that_is_not_said_is_cited_by_its_key_and_an_orphan_by_its_chunk_alone() -> None:
+def test_a_document_without_a_source_is_cited_by_its_key_and_an_orphan_by_its_chunk() -> None:
     one = hit("a")
     assert one.document is not None
     keyed = one.model_copy(update={"document": one.document.model_copy(update={"source": ""})})
@@ -116,14 +116,14 @@ def test_a_source_that_is_not_said_is_cited_by_its_key_and_an_orphan_by_its_chun
     assert (citation.start_index, citation.end_index) == (None, None), "its offsets count from its own start"
 
 
-def test_another_counter_counts_the_whole_context() -> None:
+def test_the_token_counter_of_the_request_counts_the_whole_context() -> None:
     made = assemble([hit("one two three", 0), hit("four", 1)], 6, WordCounter())
     assert made.token_counter == "words"
     assert (made.included, made.total_tokens) == ([0], 6)
 
 
 def recounted(hits: list[Hit], made: AssembledContext) -> str:
-    """The context as the specification writes it."""
+    """Writes the context a second time: a header, and the numbered chunks between separators."""
     parts = [f"[{number}] {hits[place].chunk.text}" for number, place in enumerate(made.included, start=1)]
     return "Relevant context:\n\n" + "\n\n---\n\n".join(parts) if parts else ""
 
@@ -140,7 +140,7 @@ def test_the_total_is_within_the_budget_and_equals_a_recount(found: list[tuple[s
     assert made.included == sorted(set(made.included))
     excluded = [place for place in range(len(hits)) if place not in made.included]
     assert made.first_excluded == (excluded[0] if excluded else -1)
-    assert [one.marker for one in made.citations] == list(range(1, len(made.included) + 1))
+    assert [citation.marker for citation in made.citations] == list(range(1, len(made.included) + 1))
     for place in excluded:  # greedy: what was passed over did not fit when its turn came
         if hits[place].chunk.id is None:
             continue
@@ -148,7 +148,7 @@ def test_the_total_is_within_the_budget_and_equals_a_recount(found: list[tuple[s
         assert tokens(recounted(hits, before)) > budget
 
 
-# -- by reference -------------------------------------------------------------------------------------
+# -- references -------------------------------------------------------------------------------------
 
 
 def refs(*ids: ChunkId | None) -> list[ChunkRef]:
@@ -156,7 +156,7 @@ def refs(*ids: ChunkId | None) -> list[ChunkRef]:
 
 
 def notes(world: World) -> Collection:
-    """The collection of these tests, created at its first use."""
+    """Returns the collection of these tests, and creates it at its first use."""
     try:
         return world.engine.collections.get_by_name(ACME, "notes")
     except CollectionNotFound:
@@ -169,7 +169,7 @@ def ready(world: World, content: str, **fields: Any) -> ChunkId:
     return ChunkId.of(document_id, 1, 0)
 
 
-def test_chunks_are_assembled_in_the_order_they_are_named_and_nothing_is_embedded(world: World) -> None:
+def test_named_chunks_are_assembled_in_the_order_of_the_request_without_embedding(world: World) -> None:
     one, two = ready(world, "one", source_key="a", title="One"), ready(world, "two")
     calls = world.embedder.calls
     made = world.engine.assemble_refs(ACME, refs(two, one))
@@ -177,11 +177,11 @@ def test_chunks_are_assembled_in_the_order_they_are_named_and_nothing_is_embedde
     assert [hit.chunk.id for hit in made.hits] == [two, one]
     assert [hit.rank for hit in made.hits] == [1, 2]
     assert all(hit.hydrated for hit in made.hits)
-    assert [one.title for one in made.context.citations] == ["", "One"]
+    assert [citation.title for citation in made.context.citations] == ["", "One"]
     assert world.embedder.calls == calls
 
 
-def test_a_chunk_that_is_named_again_stands_in_the_context_once_and_is_not_left_out(world: World) -> None:
+def test_a_chunk_that_is_named_twice_is_in_the_context_once(world: World) -> None:
     one, two = ready(world, "one"), ready(world, "two")
     made = world.engine.assemble_refs(ACME, refs(two, one, two, one))
     assert made.context.context == "Relevant context:\n\n[1] two\n\n---\n\n[2] one"
@@ -189,7 +189,7 @@ def test_a_chunk_that_is_named_again_stands_in_the_context_once_and_is_not_left_
     assert [hit.chunk.id for hit in made.hits] == [two, one, two, one]
 
 
-def test_what_retrieve_found_assembles_to_the_same_context_by_reference(world: World) -> None:
+def test_hits_and_references_to_their_chunks_assemble_to_the_same_context(world: World) -> None:
     for number in range(4):
         ready(world, f"red green {number}", source_key=str(number))
     hits = world.engine.retrieve(ACME, RetrieveQuery(query="red")).hits
@@ -202,7 +202,7 @@ def test_what_retrieve_found_assembles_to_the_same_context_by_reference(world: W
 
 
 @pytest.mark.parametrize("why", ["replaced", "deleted", "in progress", "another tenant's", "unknown"])
-def test_a_chunk_that_is_not_served_is_a_stale_ranking_that_names_it(
+def test_a_reference_to_a_chunk_that_is_not_served_is_a_stale_ranking(
     world: World, recorder: Recorder, why: str
 ) -> None:
     fine = ready(world, "fine", source_key="fine")
@@ -222,18 +222,18 @@ def test_a_chunk_that_is_not_served_is_a_stale_ranking_that_names_it(
         stale = ChunkId.of(document_id, 1, 0)
     with pytest.raises(StaleRanking) as raised:
         world.engine.assemble_refs(ACME, refs(fine, stale, ChunkId.of(DOCUMENT, 1, 9)))
-    assert raised.value.extras == {"chunk_id": stale}, "the first one"
+    assert raised.value.extras == {"chunk_id": stale}, "the error names the first stale reference"
     assert world.engine.assemble_refs(ACME, refs(fine)).context.included == [0]
 
 
 @pytest.mark.parametrize("count", [0, 1001, 10_000])
-def test_refs_are_1_to_1000(world: World, count: int) -> None:
+def test_fewer_than_1_or_more_than_1000_references_are_refused(world: World, count: int) -> None:
     with pytest.raises(InvalidArgument) as refused:
         world.engine.assemble_refs(ACME, refs(*[ChunkId.of(DOCUMENT, 1, 0)] * count))
     assert refused.value.extras["field"] == "refs"
 
 
-def test_an_unknown_token_counter_is_refused_before_anything_is_read_or_embedded(world: World) -> None:
+def test_an_unknown_token_counter_is_refused_before_any_text_is_embedded(world: World) -> None:
     one = ready(world, "one")
     calls, options = world.embedder.calls, AssembleOptions(token_counter="words/2")
     for ask in (
@@ -252,15 +252,15 @@ def test_an_unknown_token_counter_is_refused_before_anything_is_read_or_embedded
     assert (made.token_counter, made.total_tokens) == ("words", 4)
 
 
-# -- with neighbours ----------------------------------------------------------------------------------
+# -- neighbours ----------------------------------------------------------------------------------
 
 WORDS = [f"w{number}" for number in range(10)]
 LOADED = "w0\nw1\n\n w2 w3\tw4\n\n\n\nw5 w6 w7 w8 w9"
-"""Chunks of one word, each after another white space."""
+"""A text whose words become one chunk each. The white space between them differs."""
 
 
 def of_words(world: World, content: str = LOADED, **fields: Any) -> tuple[Collection, list[ChunkId]]:
-    """A document whose chunks are its words."""
+    """Ingests a document whose chunks are its words."""
     collection = world.collection("words", chunk_size=1, chunk_overlap=0)
     result = world.ingest(collection, content, **fields)
     assert result.document_id is not None
@@ -278,10 +278,10 @@ def blocks(made: AssembledContext) -> list[str]:
 
 
 def spans(made: AssembledContext, content: str = LOADED) -> list[str]:
-    return [content[one.start_index : one.end_index] for one in made.citations]
+    return [content[citation.start_index : citation.end_index] for citation in made.citations]
 
 
-def test_the_neighbours_of_a_hit_stand_with_it_as_in_the_document(world: World) -> None:
+def test_an_expanded_hit_holds_its_neighbours_as_the_document_has_them(world: World) -> None:
     _, ids = of_words(world)
     made = expanded(world, [ids[3]], 2)
     assert blocks(made) == ["w1\n\n w2 w3\tw4\n\n\n\nw5"] == spans(made)
@@ -289,7 +289,7 @@ def test_the_neighbours_of_a_hit_stand_with_it_as_in_the_document(world: World) 
     assert (citation.chunk_id, citation.chunk_ids) == (ids[3], ids[1:6])
 
 
-def test_neighbours_end_with_the_document(world: World) -> None:
+def test_neighbours_end_at_the_ends_of_the_document(world: World) -> None:
     _, ids = of_words(world)
     assert blocks(expanded(world, [ids[0]], 1)) == ["w0\nw1"]
     assert blocks(expanded(world, [ids[9]], 2)) == ["w7 w8 w9"]
@@ -297,7 +297,7 @@ def test_neighbours_end_with_the_document(world: World) -> None:
     assert blocks(expanded(world, [other, ids[9]], 10)) == ["alone", LOADED]
 
 
-def test_hits_whose_neighbours_meet_stand_under_one_marker_at_the_better_ones_place(world: World) -> None:
+def test_hits_whose_neighbours_meet_share_the_marker_of_the_better_hit(world: World) -> None:
     _, ids = of_words(world)
     made = expanded(world, [ids[8], ids[1], ids[4]], 1)
     assert blocks(made) == ["w7 w8 w9", "w0\nw1\n\n w2 w3\tw4\n\n\n\nw5"] == spans(made)
@@ -308,13 +308,13 @@ def test_hits_whose_neighbours_meet_stand_under_one_marker_at_the_better_ones_pl
     assert (bridged.included, bridged.citations[0].chunk_id) == ([0], ids[1])
 
 
-def test_hits_that_follow_on_one_another_are_joined_only_when_they_are_expanded(world: World) -> None:
+def test_adjacent_hits_are_joined_only_when_they_are_expanded(world: World) -> None:
     _, ids = of_words(world)
     assert blocks(expanded(world, ids[4:6], 0)) == ["w4", "w5"]
     assert blocks(expanded(world, ids[4:6], 1)) == ["w3\tw4\n\n\n\nw5 w6"]
 
 
-def test_a_hit_that_does_not_fit_with_its_neighbours_stands_alone(world: World) -> None:
+def test_a_hit_that_does_not_fit_with_its_neighbours_is_included_without_them(world: World) -> None:
     _, ids = of_words(world)
     header_and_marker = 3
     made = expanded(world, [ids[2], ids[7]], 1, header_and_marker + 3 + 1 + 1 + 1)
@@ -323,7 +323,7 @@ def test_a_hit_that_does_not_fit_with_its_neighbours_stands_alone(world: World) 
     assert (none.context, none.first_excluded, none.total_tokens) == ("", 0, 0)
 
 
-def test_what_two_chunks_share_stands_there_once(world: World) -> None:
+def test_the_overlap_of_two_chunks_is_in_the_context_once(world: World) -> None:
     collection = world.collection("shared", chunk_size=4, chunk_overlap=2)
     content = " ".join(f"v{number}" for number in range(12))
     result = world.ingest(collection, content)
@@ -331,12 +331,12 @@ def test_what_two_chunks_share_stands_there_once(world: World) -> None:
     ids = [ChunkId.of(result.document_id, 1, index) for index in range(result.chunk_count)]
     first = world.engine.chunks.get(ACME, ids[0])
     second = world.engine.chunks.get(ACME, ids[1])
-    assert first.end_index > second.start_index, "they overlap"
+    assert first.end_index > second.start_index, "the two chunks overlap"
     made = expanded(world, [ids[1]], 10)
     assert blocks(made) == [content] == spans(made, content)
 
 
-def test_neighbours_stop_where_it_is_not_known_what_stands_between(world: World) -> None:
+def test_neighbours_stop_at_a_gap_whose_text_was_not_kept(world: World) -> None:
     _, ids = of_words(world, content := "w0 w1" + " " * 1025 + "w2 w3")
     made = expanded(world, [ids[1], ids[2]], 3)
     assert blocks(made) == ["w0 w1", "w2 w3"] == spans(made, content)
@@ -353,7 +353,7 @@ def test_neighbours_come_from_the_version_of_the_hit_and_only_while_it_is_served
     assert blocks(world.engine.assemble(GLOBEX, hits, options)) == ["w4"], "another tenant sees no neighbours"
 
 
-def test_an_orphaned_hit_stands_alone(world: World) -> None:
+def test_an_orphaned_hit_is_included_without_neighbours(world: World) -> None:
     _, ids = of_words(world)
     world.stores.documents.delete_chunks(ACME, [ids[4]])
     hits = world.engine.retrieve(ACME, RetrieveQuery(query="w4", top_k=1)).hits
@@ -370,7 +370,7 @@ def test_an_orphaned_hit_stands_alone(world: World) -> None:
     st.integers(0, 4),
     st.integers(1, 40),
 )
-def test_every_block_is_the_documents_text_at_its_span_and_no_chunk_stands_twice(
+def test_every_block_is_the_documents_text_at_its_span_and_no_chunk_is_there_twice(
     words: list[str], order: list[int], expand: int, budget: int
 ) -> None:
     loaded = LoadedText(text=" ".join(words))
@@ -395,22 +395,23 @@ def test_every_block_is_the_documents_text_at_its_span_and_no_chunk_stands_twice
     known = {chunk.id: chunk for chunk in chunks if chunk.id is not None}
     made = build_context(hits, budget, CharsPerFour(), expand, known)
     rebuilt = "Relevant context:\n\n" + "\n\n---\n\n".join(
-        f"[{one.marker}] {loaded.text[one.start_index : one.end_index]}" for one in made.citations
+        f"[{citation.marker}] {loaded.text[citation.start_index : citation.end_index]}" for citation in made.citations
     )
     assert made.context == (rebuilt if made.citations else "")
     assert made.total_tokens == tokens(made.context) <= budget
-    held = [one for citation in made.citations for one in citation.chunk_ids]
+    held = [chunk for citation in made.citations for chunk in citation.chunk_ids]
     assert len(held) == len(set(held))
-    assert [hits[place].chunk.id for place in made.included] == [one.chunk_id for one in made.citations]
+    assert [hits[place].chunk.id for place in made.included] == [citation.chunk_id for citation in made.citations]
     outside = [place for place, one in enumerate(hits) if one.chunk.id not in held]
     assert made.first_excluded == (outside[0] if outside else -1)
 
 
-# -- counting -----------------------------------------------------------------------------------------
+# -- token counters -----------------------------------------------------------------------------------------
 
 
 class Seams:
-    """A counter for which every seam between two letters saves a token, and which knows how much it has counted."""
+    """Counts words and signs, so that two texts joined have fewer tokens than both apart, and records how many
+    characters it was given."""
 
     name = "seams"
 
@@ -422,18 +423,18 @@ class Seams:
         return len(re.findall(r"\w+|[^\w\s]", text))
 
 
-def test_the_whole_is_counted_a_few_times_however_many_hits_there_are() -> None:
+def test_a_context_of_1000_hits_is_counted_only_a_few_times() -> None:
     counter = Seams()
     hits = [hit("some words of a text that goes on and on", index) for index in range(1000)]
     made = assemble(hits, 7000, counter)
     assert made.total_tokens == Seams().count(made.context)
     assert 7000 - 14 < made.total_tokens <= 7000
     given = sum(len(one.chunk.text) for one in hits)
-    assert counter.characters < 6 * given, "all hits once, and the whole a few times"
+    assert counter.characters < 6 * given, "all hits are counted once, and the whole context a few times"
 
 
 class Whole:
-    """A counter that no sum over pieces can foretell."""
+    """Counts the square of the length: no sum over the pieces of a text gives the count of the text."""
 
     name = "whole"
 
@@ -441,7 +442,7 @@ class Whole:
         return len(text) ** 2
 
 
-def test_the_true_count_of_the_whole_holds_whatever_the_counter() -> None:
+def test_the_budget_holds_for_a_counter_that_is_not_additive() -> None:
     made = assemble([hit("a" * 10, index) for index in range(50)], 40_000, Whole())
     assert made.total_tokens == len(made.context) ** 2 <= 40_000
     assert made.first_excluded == len(made.included) == len(made.citations) > 0

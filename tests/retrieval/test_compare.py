@@ -1,4 +1,4 @@
-"""Compare: the final ranking beside the raw vector ranking. By similarity the two are one and cannot disagree."""
+"""Compare shows the final ranking beside the vector ranking. For the strategy similarity, both are the same search."""
 
 import json
 from typing import Any
@@ -40,7 +40,7 @@ def test_the_window_is_three_times_top_k_and_at_least_fifty(world: World, top_k:
     assert vectors.searches[0].limit == window
 
 
-def test_hits_have_their_place_in_both_rankings(world: World) -> None:
+def test_every_hit_has_its_rank_in_both_rankings(world: World) -> None:
     fill(world, 60)
     result = compare(world, top_k=4)
     assert [hit.rank for hit in result.hits] == [1, 2, 3, 4]
@@ -53,7 +53,7 @@ def test_hits_have_their_place_in_both_rankings(world: World) -> None:
     assert result.reason is None
 
 
-def test_min_score_cuts_the_hits_and_not_the_raw_search(world: World) -> None:
+def test_min_score_cuts_the_hits_but_not_the_vector_ranking(world: World) -> None:
     fill(world, 6)
     whole = compare(world)
     bar = whole.hits[2].score
@@ -68,7 +68,7 @@ def test_min_score_cuts_the_hits_and_not_the_raw_search(world: World) -> None:
     assert (none.reason.code, none.reason.best_score) == (ReasonCode.BELOW_MIN_SCORE, whole.best_vector_score)
 
 
-def test_without_matches_lists_are_empty_and_never_null(world: World) -> None:
+def test_a_comparison_without_matches_has_empty_lists_and_no_nulls(world: World) -> None:
     world.collection()
     result = compare(world)
     assert (result.vector_matches, result.best_vector_score) == (0, 0)
@@ -93,7 +93,7 @@ def test_both_sides_are_one_embedding_and_one_search_and_one_pair_of_hooks(
 
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 8), st.integers(1, 10), st.none() | st.floats(-1, 1))
-def test_it_finds_what_retrieve_finds(count: int, top_k: int, min_score: float | None) -> None:
+def test_a_comparison_by_similarity_has_the_hits_of_retrieve(count: int, top_k: int, min_score: float | None) -> None:
     world = memory_world(Recorder(), MeddlingVectors())
     fill(world, count)
     query = RetrieveQuery(query="red green3", top_k=top_k, min_score=min_score)
@@ -106,20 +106,20 @@ def test_it_finds_what_retrieve_finds(count: int, top_k: int, min_score: float |
     world.vectors.close()
 
 
-# -- with a strategy of its own ------------------------------------------------------------------------
+# -- strategies ------------------------------------------------------------------------
 
 MOVES = {MoveCode.SAME_RANK, MoveCode.MOVED_UP, MoveCode.MOVED_DOWN, MoveCode.FROM_BEYOND_WINDOW}
 
 
 def raw_window(world: World, question: str, window: int) -> list[VectorMatch]:
-    """The vector ranking, from the store itself."""
+    """Reads the vector ranking from the store itself."""
     ids = [row.id for row in world.stores.collections.all(ACME)]
     query = VectorQuery(world.embedder.embed([question]).vectors[0], ids, window)
     return world.vectors.search(ACME, world.embedder.space, query)
 
 
 def check(world: World, question: str, result: CompareResult) -> None:
-    """The seed's rules, word for word, applied to the hits and to what the store says."""
+    """Checks the rules of a comparison against the vector ranking that the store itself returns."""
     raw = raw_window(world, question, result.window)
     ranks = {match.chunk_id: rank for rank, match in enumerate(raw, start=1)}
     cosines = {match.chunk_id: match.score for match in raw}
@@ -180,7 +180,7 @@ chosen = st.fixed_dictionaries(
     st.none() | st.floats(0, 1),
     chosen,
 )
-def test_the_rules_hold_for_every_strategy_and_retrieve_finds_the_same(
+def test_the_rules_of_compare_hold_for_every_strategy_with_the_hits_of_retrieve(
     corpus: list[str], question: str, strategy: Strategy, top_k: int, share: float | None, options: dict[str, Any]
 ) -> None:
     world = memory_world(Recorder(), MeddlingVectors())
@@ -208,7 +208,7 @@ def test_the_rules_hold_for_every_strategy_and_retrieve_finds_the_same(
 
 
 def with_rare(world: World, count: int = 1) -> None:
-    """Sixty texts that the question is like, by words that are no terms, and some that have its rare word."""
+    """Ingests sixty texts that are like the question by stop words alone, and some that have its rare word."""
     collection = world.collection()
     for number in range(count):
         others = " ".join(f"w{number}.{other}" for other in range(80))
@@ -225,7 +225,7 @@ def moves(hits: list[CompareHit]) -> list[MoveCode]:
     return [hit.move.code for hit in hits]
 
 
-def test_a_hit_beyond_the_window_has_rank_0_and_leaves_every_other_out(world: World) -> None:
+def test_a_hit_beyond_the_window_has_vector_rank_0_and_all_better_vectors_are_left_out(world: World) -> None:
     with_rare(world)
     result = ask(world, "the of zebra", strategy="hybrid", top_k=3)
     check(world, "the of zebra", result)
@@ -238,7 +238,7 @@ def test_a_hit_beyond_the_window_has_rank_0_and_leaves_every_other_out(world: Wo
     assert result.reordered
 
 
-def test_what_a_reranker_was_not_given_is_no_candidate(world: World) -> None:
+def test_a_chunk_that_the_reranker_did_not_get_is_not_a_candidate(world: World) -> None:
     world.rebuild(reranker=WordOverlapReranker(world.clock))
     with_rare(world, 25)
     result = ask(world, "the of zebra", strategy="rerank", top_k=2, options={"weights": {"bm25": 100}})
@@ -251,7 +251,7 @@ def test_what_a_reranker_was_not_given_is_no_candidate(world: World) -> None:
     )
 
 
-def test_mmr_leaves_nothing_out_that_was_no_candidate(world: World) -> None:
+def test_mmr_leaves_out_only_candidates_beyond_top_k(world: World) -> None:
     fill(world, 60)
     result = ask(world, "red green1 w8", strategy="mmr", top_k=3, options={"mmr_lambda": 0.0})
     check(world, "red green1 w8", result)
@@ -259,7 +259,7 @@ def test_mmr_leaves_nothing_out_that_was_no_candidate(world: World) -> None:
     assert "and 3 were asked for" in result.left_out[0].move.detail
 
 
-def test_without_weight_for_vectors_their_best_are_no_candidates(world: World) -> None:
+def test_the_best_vectors_are_not_candidates_when_vectors_have_no_weight(world: World) -> None:
     with_rare(world)
     result = ask(world, "the of zebra", strategy="hybrid", top_k=2, options={"weights": {"vector": 0}})
     check(world, "the of zebra", result)
@@ -269,7 +269,7 @@ def test_without_weight_for_vectors_their_best_are_no_candidates(world: World) -
     assert [hit.score for hit in result.left_out] == [hit.vector_score for hit in result.left_out]
 
 
-def test_what_min_score_removed_says_so(world: World) -> None:
+def test_a_chunk_that_min_score_removed_is_left_out_with_that_reason(world: World) -> None:
     collection = world.collection()
     # By words the order is another than by vectors: what has the question's words among many others is less like it.
     for number, text in enumerate(["red of the the", "red red green", "the of and", "green blue red pale grey of it"]):
@@ -281,12 +281,12 @@ def test_what_min_score_removed_says_so(world: World) -> None:
     result = ask(world, question, strategy="hybrid", min_score=bar, options={"weights": {"vector": 0.5, "bm25": 3}})
     check(world, question, result)
     assert len(result.hits) == 2
-    assert result.left_out, "the vectors liked something better"
+    assert result.left_out, "the vector ranking has a better chunk that was left out"
     assert set(moves(result.left_out)) == {MoveCode.BELOW_MIN_SCORE}
     assert f"{bar:g}" in result.left_out[0].move.detail
 
 
-def test_a_move_up_and_a_move_down_tell_from_where(world: World) -> None:
+def test_a_move_up_or_down_names_both_ranks(world: World) -> None:
     fill(world, 20)
     result = ask(world, "red green1 w8", strategy="mmr", top_k=10, options={"mmr_lambda": 0.2})
     check(world, "red green1 w8", result)
@@ -298,7 +298,7 @@ def test_a_move_up_and_a_move_down_tell_from_where(world: World) -> None:
         assert "penalty" in hit.move.detail
 
 
-def test_both_sides_are_timed_when_there_is_a_retriever(
+def test_the_vector_ranking_and_the_final_ranking_are_timed_separately(
     world: World, vectors: MeddlingVectors, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(world, 3)
@@ -328,7 +328,7 @@ def test_a_comparison_searches_once_by_vector_and_embeds_once_whatever_the_strat
         assert (world.embedder.calls, len(vectors.searches)) == (calls + 1, searches + 1)
 
 
-def test_a_comparison_says_that_a_stage_failed(world: World) -> None:
+def test_a_comparison_reports_a_reranker_that_failed(world: World) -> None:
     reranker = WordOverlapReranker(world.clock)
     world.rebuild(reranker=reranker)
     fill(world, 30)
@@ -339,11 +339,11 @@ def test_a_comparison_says_that_a_stage_failed(world: World) -> None:
         assert result.fallback is not None
         check(world, "red green1 w8", result)
         assert [hit.signals and hit.signals.rerank for hit in result.hits] == [None] * 4
-        assert result.min_score is None, "it is meant for the reranker's scores"
+        assert result.min_score is None, "min_score applies only to scores of the reranker"
         assert explain(result)[:4] == [hit.chunk.id for hit in result.hits]
 
 
-def test_over_several_models_the_raw_ranking_is_fused_by_rank_too(world: World) -> None:
+def test_the_vector_ranking_of_several_models_is_fused_by_rank(world: World) -> None:
     world.rebuild(embedders=[HashedEmbedder(name, dimensions) for name, dimensions in (("a", 48), ("b", 64))])
     for name in "ab":
         collection = world.collection(name, embedding_model=name)
@@ -353,13 +353,15 @@ def test_over_several_models_the_raw_ranking_is_fused_by_rank_too(world: World) 
     assert (result.models, result.score, result.same_search) == (["a", "b"], ScoreKind.RRF, True)
     assert (result.reordered, result.left_out, result.vector_matches) == (False, [], 50)
     assert [hit.vector_rank for hit in result.hits] == [1, 2, 3, 4, 5, 6]
-    assert all(hit.vector_score != hit.score for hit in result.hits), "the cosine of its own model"
+    assert all(hit.vector_score != hit.score for hit in result.hits), (
+        "the vector score is the cosine in the hit's own model"
+    )
     hybrid = ask(world, "red green3", top_k=6, strategy="hybrid")
     assert explain(hybrid)[:6] == [hit.chunk.id for hit in hybrid.hits]
     assert {hit.move.code for hit in hybrid.left_out} <= {MoveCode.BEYOND_TOP_K, MoveCode.NOT_A_CANDIDATE}
 
 
-def test_a_figure_that_was_changed_is_noticed(world: World) -> None:
+def test_explain_refuses_a_comparison_with_a_changed_figure(world: World) -> None:
     fill(world, 10)
     result = ask(world, "red green1", strategy="mmr", top_k=3)
     changed = result.model_copy(update={"hits": [hit.model_copy(update={"score": 0.5}) for hit in result.hits]})

@@ -1,4 +1,4 @@
-"""Filtered questions: what they find, what is refused, and why an answer is short."""
+"""A filtered query returns only chunks that fulfil the filter, refuses unknown fields, and explains short answers."""
 
 from typing import Any
 
@@ -59,7 +59,7 @@ def reason(result: RetrieveResult | CompareResult) -> Reason:
         ({"or": [{"draft": True}, {"not": {"year": {"exists": True}}}]}, {"red three", "red four"}),
     ],
 )
-def test_retrieve_and_compare_find_what_fulfils_the_filter(
+def test_retrieve_and_compare_return_only_chunks_that_fulfil_the_filter(
     world: World, collection: Collection, asked: dict[str, Any] | None, expected: set[str]
 ) -> None:
     assert found(world.engine.retrieve(ACME, question(asked))) == expected
@@ -67,26 +67,26 @@ def test_retrieve_and_compare_find_what_fulfils_the_filter(
     assert found(world.engine.compare(ACME, question(asked, collections=[collection.id]))) == expected
 
 
-def test_front_matter_can_be_asked_for(world: World) -> None:
+def test_a_filter_can_name_attributes_from_the_front_matter(world: World) -> None:
     collection = world.collection()
     world.ingest(collection, "---\nyear: 2024\n---\nred", source_type="text/markdown", source_key="a")
     world.ingest(collection, "red too", source_key="b")
     assert found(world.engine.retrieve(ACME, question({"year": 2024}))) == {"red"}
 
 
-def test_a_new_version_answers_with_its_own_attributes(world: World, collection: Collection) -> None:
+def test_a_filter_sees_the_attributes_of_the_current_version(world: World, collection: Collection) -> None:
     world.ingest(collection, "red one", source_key="red one", attributes={"year": 2030})
     assert found(world.engine.retrieve(ACME, question({"year": 2030}))) == {"red one"}
     assert found(world.engine.retrieve(ACME, question({"year": 2019}))) == set()
     assert found(world.engine.retrieve(ACME, question({"tags": "a"}))) == set()
 
 
-def test_vectors_that_are_written_again_keep_their_attributes(world: World, collection: Collection) -> None:
+def test_vectors_that_a_reindex_writes_keep_their_attributes(world: World, collection: Collection) -> None:
     assert world.engine.reindex.start(ACME, collection.id, world.deadline()).finished
     assert found(world.engine.retrieve(ACME, question({"lang": "en"}))) == {"red one", "red three"}
 
 
-# -- what is refused ----------------------------------------------------------------------------------
+# -- refusals ----------------------------------------------------------------------------------
 
 UNKNOWN: list[dict[str, Any]] = [
     {"yaer": 2020},
@@ -100,7 +100,7 @@ UNKNOWN: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("asked", UNKNOWN)
-def test_a_field_that_no_document_ever_carried_is_refused_wherever_it_stands(
+def test_a_filter_on_a_field_of_no_document_is_refused_at_any_depth(
     world: World, collection: Collection, asked: dict[str, Any]
 ) -> None:
     calls = world.embedder.calls
@@ -108,7 +108,7 @@ def test_a_field_that_no_document_ever_carried_is_refused_wherever_it_stands(
         with pytest.raises(InvalidArgument, match="'yaer'") as refused:
             ask(ACME, question(asked))
         assert refused.value.extras["field"] == "filter"
-    assert world.embedder.calls == calls, "nothing is embedded for it"
+    assert world.embedder.calls == calls, "a refused query is not embedded"
 
 
 def test_an_unknown_operator_is_refused_before_anything_is_embedded(world: World, collection: Collection) -> None:
@@ -118,7 +118,7 @@ def test_an_unknown_operator_is_refused_before_anything_is_embedded(world: World
     assert world.embedder.calls == calls
 
 
-def test_a_field_is_known_where_a_document_carried_it(world: World, collection: Collection) -> None:
+def test_a_field_is_known_only_in_collections_whose_documents_have_had_it(world: World, collection: Collection) -> None:
     other = world.collection("other")
     world.ingest(other, "red five", attributes={"colour": "red"})
     assert found(world.engine.retrieve(ACME, question({"colour": "red"}))) == {"red five"}
@@ -142,16 +142,16 @@ def test_a_field_stays_known_after_its_documents_are_gone(world: World, collecti
     assert found(world.engine.retrieve(ACME, question({"tags": "a"}))) == set()
 
 
-def test_what_another_process_made_known_is_known(world: World, collection: Collection) -> None:
+def test_a_field_that_another_process_added_is_known(world: World, collection: Collection) -> None:
     world.engine.retrieve(ACME, question({"year": 2020}))
     Fields(world.stores.table).add(ACME, collection.id, ["colour"])
     assert found(world.engine.retrieve(ACME, question({"colour": "red"}))) == set()
 
 
-# -- the names of a collection ------------------------------------------------------------------------
+# -- field names ------------------------------------------------------------------------
 
 
-def test_two_processes_that_add_names_at_once_lose_none(world: World, collection: Collection) -> None:
+def test_two_processes_that_add_field_names_at_the_same_time_lose_none(world: World, collection: Collection) -> None:
     one, other = Fields(world.stores.table), Fields(world.stores.table)
     one.add(ACME, collection.id, ["a"])
     other.add(ACME, collection.id, ["b"])
@@ -159,7 +159,7 @@ def test_two_processes_that_add_names_at_once_lose_none(world: World, collection
     assert Fields(world.stores.table).unknown(ACME, [collection.id], ["a", "b", "c", "year", "d"]) == ["d"]
 
 
-def test_names_that_another_writer_adds_in_between_are_kept(
+def test_field_names_that_another_writer_adds_in_between_are_kept(
     world: World, collection: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows, other = world.stores.table, Fields(world.stores.table)
@@ -176,7 +176,7 @@ def test_names_that_another_writer_adds_in_between_are_kept(
     assert Fields(rows).unknown(ACME, [collection.id], ["a", "b", "year"]) == []
 
 
-def test_names_that_are_known_cost_nothing(world: World, collection: Collection) -> None:
+def test_field_names_that_are_known_cause_no_write(world: World, collection: Collection) -> None:
     fields = Fields(world.stores.table)
     fields.add(ACME, collection.id, ["a", "b"])
     before = world.rows()
@@ -187,18 +187,18 @@ def test_names_that_are_known_cost_nothing(world: World, collection: Collection)
     assert world.rows() == before
 
 
-def test_a_document_that_brings_too_many_names_fails_and_says_so(world: World, collection: Collection) -> None:
+def test_a_document_with_too_many_new_field_names_fails_with_that_reason(world: World, collection: Collection) -> None:
     held = 4
     Fields(world.stores.table).add(ACME, collection.id, [f"n{number}" for number in range(MAX_FIELDS - held)])
     calls = world.embedder.calls
     with pytest.raises(InvalidArgument, match="1000") as refused:
         world.ingest(collection, "red five", attributes={"one too many": 1})
     assert refused.value.extras["field"] == "attributes"
-    assert world.embedder.calls == calls, "it is refused before anything is embedded"
+    assert world.embedder.calls == calls, "the document is refused before its chunks are embedded"
     world.ingest(collection, "red six", attributes={"year": 2020, "n1": 1})
 
 
-# -- why an answer is short ---------------------------------------------------------------------------
+# -- reasons ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ def test_a_document_that_brings_too_many_names_fails_and_says_so(world: World, c
         ({}, ReasonCode.FEWER_THAN_TOP_K, None, None),
     ],
 )
-def test_a_short_answer_says_what_the_filter_did(
+def test_an_answer_below_top_k_says_how_many_chunks_the_filter_left(
     world: World,
     collection: Collection,
     asked: dict[str, Any],
@@ -230,19 +230,19 @@ def test_a_short_answer_says_what_the_filter_did(
         assert (why.code, why.filtered, why.attribute) == (code, filtered, attribute)
 
 
-def test_a_full_answer_has_no_reason_and_counts_nothing(
+def test_an_answer_with_top_k_hits_has_no_reason_and_counts_no_chunks(
     world: World, collection: Collection, vectors: MeddlingVectors, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(vectors, "matching", None)
     assert world.engine.retrieve(ACME, question({"lang": "en"}, top_k=2)).reason is None
 
 
-def test_a_score_that_is_too_low_is_the_reason_before_the_filter_is(world: World, collection: Collection) -> None:
+def test_min_score_comes_before_the_filter_as_the_reason(world: World, collection: Collection) -> None:
     why = reason(world.engine.retrieve(ACME, question({"lang": "en"}, min_score=0.99)))
     assert why.code == ReasonCode.BELOW_MIN_SCORE
 
 
-def test_a_filter_that_had_nothing_to_leave_out_is_no_reason(world: World) -> None:
+def test_a_filter_that_left_out_no_chunk_is_not_the_reason(world: World) -> None:
     empty = world.collection("empty")
     Fields(world.stores.table).add(ACME, empty.id, ["year"])
     why = reason(world.engine.retrieve(ACME, question({"year": 1}, collections=[empty.id])))

@@ -1,4 +1,4 @@
-"""A search while a source is being replaced: one version in an answer, and never an empty one."""
+"""An answer during the replacement of a source holds one version of the source and is never empty."""
 
 from typing import Any
 
@@ -31,19 +31,19 @@ def texts(result: RetrieveResult) -> list[str]:
 
 
 @pytest.mark.parametrize("top_k", [1, 2, 10])
-def test_an_answer_during_a_swap_is_of_one_version_and_not_empty(
+def test_an_answer_during_a_swap_holds_one_version_and_is_not_empty(
     world: World, vectors: MeddlingVectors, collection: Collection, top_k: int
 ) -> None:
     world.ingest(collection, "red green old1 red green old2", source_key="a")
     vectors.after_search = [lambda: world.ingest(collection, "red green new1 red green new2", source_key="a")]
     seen = texts(ask(world, top_k))
-    assert seen, "something was served all the time"
-    assert len({text[-4:-1] for text in seen}) == 1, f"one version: {seen}"
+    assert seen, "a version of the source was served at every moment"
+    assert len({text[-4:-1] for text in seen}) == 1, f"the answer holds one version alone: {seen}"
     assert len(seen) == min(2, top_k)
 
 
 @pytest.mark.parametrize("top_k", [1, 2, 10])
-def test_a_version_that_turns_current_between_two_rounds_is_found(
+def test_a_version_that_becomes_current_between_two_rounds_is_in_the_answer(
     world: World, recorder: Recorder, vectors: MeddlingVectors, collection: Collection, top_k: int
 ) -> None:
     world.ingest(collection, "red old old", source_key="a")
@@ -58,7 +58,7 @@ def test_a_version_that_turns_current_between_two_rounds_is_found(
         answers.append(ask(world, top_k))
 
     def swap() -> None:
-        """What the rest of the ingest does, between the first and the second round of the search."""
+        """Finishes the ingest between the first and the second round of the search."""
         head, source = world.stores.documents.head_and_source(working)
         assert head is not None
         world.stores.transitions.swap(head, chunk_count=1, info=None, source_as_read=source)
@@ -72,7 +72,7 @@ def test_a_version_that_turns_current_between_two_rounds_is_found(
     assert len(vectors.searches) > 2
 
 
-def test_top_1_during_a_replace_is_never_empty(
+def test_an_answer_with_top_k_1_during_a_replacement_is_never_empty(
     world: World, recorder: Recorder, vectors: MeddlingVectors, collection: Collection
 ) -> None:
     world.ingest(collection, "red old old", source_key="a")
@@ -88,7 +88,7 @@ def test_top_1_during_a_replace_is_never_empty(
     assert seen == [["red old old"]] * 5 + [["red green blue"]] * 2
 
 
-def test_many_hidden_generations_take_no_place_from_what_is_served(
+def test_generations_that_are_not_served_take_no_place_from_served_chunks(
     world: World, recorder: Recorder, collection: Collection
 ) -> None:
     for number in range(3):
@@ -108,7 +108,7 @@ def test_many_hidden_generations_take_no_place_from_what_is_served(
     assert one.reason.in_progress == 24
 
 
-def test_what_is_always_replaced_while_it_is_looked_for_ends_at_a_bound_that_is_named(
+def test_a_source_that_is_replaced_in_every_round_ends_at_a_named_bound(
     world: World, vectors: MeddlingVectors, collection: Collection
 ) -> None:
     world.ingest(collection, "red green 0", source_key="a")
@@ -146,13 +146,13 @@ def test_a_document_deleted_during_a_search_is_no_orphan(
 
 
 @pytest.mark.parametrize("fields", [{"source_key": "a"}, {}], ids=["keyed", "unkeyed"])
-def test_what_an_abandoned_attempt_wrote_is_not_found(
+def test_chunks_of_an_abandoned_attempt_are_not_in_the_answer(
     world: World, recorder: Recorder, collection: Collection, fields: dict[str, Any]
 ) -> None:
     die(world, recorder, collection, "red green", **fields)
     world.clock.advance(16 * 60)
     world.ingest(collection, "red green", **fields)
-    assert world.vector_count() == 2, "of both attempts"
+    assert world.vector_count() == 2, "both attempts have a vector"
     result = ask(world)
     assert [hit.chunk.id.attempt for hit in result.hits if hit.chunk.id] == [2]
 
@@ -213,7 +213,9 @@ def test_a_vector_of_a_document_that_is_not_ready_is_no_orphan(
     assert ask(world).hits == []
 
 
-def test_a_dropped_keyed_hit_is_refilled(world: World, collection: Collection) -> None:
+def test_a_dropped_match_of_a_keyed_document_is_replaced_by_the_next_match(
+    world: World, collection: Collection
+) -> None:
     first = world.ingest(collection, "red green blue", source_key="a")
     world.ingest(collection, "red", source_key="b")
     assert first.document_id is not None

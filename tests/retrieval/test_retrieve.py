@@ -1,4 +1,4 @@
-"""Retrieve: a question in, ranked chunks of what is served out, and why there are not more."""
+"""Retrieve answers a query with ranked chunks of served documents, and with a reason when there are few."""
 
 import math
 from dataclasses import replace
@@ -36,7 +36,7 @@ def fill(world: World, *contents: str) -> CollectionId:
 # -- hits ---------------------------------------------------------------------------------------------
 
 
-def test_hits_come_best_first_and_read_back_whole(world: World) -> None:
+def test_hits_come_best_first_with_all_fields_of_their_chunks(world: World) -> None:
     collection = world.collection(chunk_size=4, chunk_overlap=0, chunk_strategy="markdown")
     world.ingest(
         collection,
@@ -85,7 +85,7 @@ def test_a_tenant_never_sees_anothers_chunks(world: World) -> None:
     assert {text.split()[-1] for text in texts(ask(world, tenant=GLOBEX))} == {"theirs"}
 
 
-def test_a_store_that_answers_with_anothers_record_is_not_believed(world: World, vectors: MeddlingVectors) -> None:
+def test_a_record_of_another_tenant_from_the_store_is_dropped(world: World, vectors: MeddlingVectors) -> None:
     collection = world.collection(tenant=GLOBEX)
     world.ingest(collection, "red", tenant=GLOBEX, source_key="a")
     fill(world, "red")
@@ -100,7 +100,7 @@ def test_a_store_that_answers_with_anothers_record_is_not_believed(world: World,
         ask(world)
 
 
-def test_one_collection_or_all_of_the_tenants(world: World) -> None:
+def test_a_retrieve_searches_the_named_collections_or_all_of_the_tenant(world: World) -> None:
     here, there = world.collection("here"), world.collection("there")
     world.ingest(here, "red here", source_key="a")
     world.ingest(there, "red there", source_key="a")
@@ -109,13 +109,13 @@ def test_one_collection_or_all_of_the_tenants(world: World) -> None:
 
 
 @pytest.mark.parametrize("top_k", [0, -1, -100])
-def test_zero_or_less_asks_for_ten(world: World, top_k: int) -> None:
+def test_a_top_k_of_zero_or_less_means_ten(world: World, top_k: int) -> None:
     fill(world, *(f"red {number}" for number in range(12)))
     assert len(ask(world, top_k=top_k).hits) == 10
 
 
 @pytest.mark.parametrize("top_k", [1, 3, 12, 100])
-def test_there_are_top_k_hits_whenever_there_are_so_many(world: World, top_k: int) -> None:
+def test_there_are_top_k_hits_whenever_there_are_top_k_chunks(world: World, top_k: int) -> None:
     fill(world, *(f"red {number}" for number in range(12)))
     result = ask(world, top_k=top_k)
     assert len(result.hits) == min(top_k, 12)
@@ -136,7 +136,7 @@ def test_there_are_top_k_hits_whenever_there_are_so_many(world: World, top_k: in
     ],
 )
 @pytest.mark.parametrize("function", ["retrieve", "compare"])
-def test_a_wrong_question_is_refused_before_anything_is_embedded(
+def test_an_invalid_query_is_refused_before_it_is_embedded(
     world: World, fields: dict[str, object], field: str, function: str
 ) -> None:
     fill(world, "red")
@@ -147,7 +147,7 @@ def test_a_wrong_question_is_refused_before_anything_is_embedded(
     assert world.embedder.calls == calls
 
 
-def test_the_longest_question_is_answered(recorder: Recorder, vectors: MeddlingVectors) -> None:
+def test_a_query_of_the_longest_allowed_length_is_answered(recorder: Recorder, vectors: MeddlingVectors) -> None:
     world = memory_world(recorder, vectors, embedder=HashedEmbedder(max_tokens=8192))
     fill(world, "red")
     assert ask(world, "x" * 8192).hits
@@ -155,7 +155,7 @@ def test_the_longest_question_is_answered(recorder: Recorder, vectors: MeddlingV
 
 @pytest.mark.parametrize("function", ["retrieve", "compare"])
 @pytest.mark.parametrize("whose", ["another tenant's", "nobody's"])
-def test_a_collection_that_the_tenant_lacks_is_not_found_before_anything_is_embedded(
+def test_a_missing_collection_is_not_found_before_the_query_is_embedded(
     world: World, recorder: Recorder, function: str, whose: str
 ) -> None:
     theirs = world.collection(tenant=GLOBEX).id if whose == "another tenant's" else CollectionId.new(1, 1)
@@ -165,7 +165,7 @@ def test_a_collection_that_the_tenant_lacks_is_not_found_before_anything_is_embe
     assert recorder.hooks[-2:] == ["retrieval_started", "retrieval_failed"]
 
 
-def test_a_model_that_is_configured_no_more_is_said_so(world: World) -> None:
+def test_a_collection_whose_model_is_no_longer_configured_is_an_error(world: World) -> None:
     fill(world, "red")
     world.rebuild(embedders=[HashedEmbedder("other")])
     with pytest.raises(NotConfigured, match="hashed-words"):
@@ -175,11 +175,11 @@ def test_a_model_that_is_configured_no_more_is_said_so(world: World) -> None:
 # -- min_score and reasons ----------------------------------------------------------------------------
 
 
-def test_min_score_cuts_what_is_below_and_the_reason_says_the_best_that_was_cut(world: World) -> None:
+def test_min_score_cuts_lower_hits_and_the_reason_names_the_best_of_them(world: World) -> None:
     fill(world, "red green blue", "red green", "red", "pale")
     scores = [hit.score for hit in ask(world).hits]
     result = ask(world, min_score=scores[1])
-    assert texts(result) == ["red green blue", "red green"], "what reaches it stays"
+    assert texts(result) == ["red green blue", "red green"], "hits that reach min_score stay"
     assert result.reason is not None
     assert (result.reason.code, result.reason.best_score) == (ReasonCode.BELOW_MIN_SCORE, scores[2])
     none = ask(world, "red blue", min_score=1)
@@ -188,19 +188,19 @@ def test_min_score_cuts_what_is_below_and_the_reason_says_the_best_that_was_cut(
     assert none.reason.best_score == ask(world, "red blue").hits[0].score
 
 
-def test_zero_cuts_negative_scores_and_absent_cuts_none(world: World) -> None:
+def test_a_min_score_of_zero_cuts_negative_scores_and_no_min_score_cuts_none(world: World) -> None:
     fill(world, *(f"pale{number}" for number in range(9)))
     scores = [hit.score for hit in ask(world).hits]
-    assert min(scores) < 0 < max(scores), "words that the question does not have lie on both sides"
+    assert min(scores) < 0 < max(scores), "other words have scores of both signs"
     assert [hit.score for hit in ask(world, min_score=0).hits] == [score for score in scores if score >= 0]
 
 
-def test_min_score_that_leaves_top_k_needs_no_reason(world: World) -> None:
+def test_an_answer_with_top_k_hits_above_min_score_has_no_reason(world: World) -> None:
     fill(world, "red green blue", "red green", "red")
     assert ask(world, top_k=1, min_score=0.1).reason is None
 
 
-def test_no_documents(world: World) -> None:
+def test_a_retrieve_from_an_empty_collection_says_that_there_are_no_documents(world: World) -> None:
     result = ask(world)
     assert (result.hits, result.reason and result.reason.code) == ([], ReasonCode.NO_DOCUMENTS)
     world.collection()
@@ -208,7 +208,7 @@ def test_no_documents(world: World) -> None:
     assert (result.hits, result.reason and result.reason.code) == ([], ReasonCode.NO_DOCUMENTS)
 
 
-def test_still_ingesting(world: World, recorder: Recorder) -> None:
+def test_a_retrieve_without_hits_says_that_documents_are_still_ingesting(world: World, recorder: Recorder) -> None:
     collection = world.collection()
     for number in range(3):
         die(world, recorder, collection, f"red {number}", source_key=str(number))
@@ -218,7 +218,7 @@ def test_still_ingesting(world: World, recorder: Recorder) -> None:
     assert (result.reason.code, result.reason.in_progress) == (ReasonCode.STILL_INGESTING, 3)
 
 
-def test_fewer_than_top_k(world: World) -> None:
+def test_a_retrieve_with_fewer_hits_than_top_k_says_so(world: World) -> None:
     fill(world, "red", "green")
     result = ask(world)
     assert len(result.hits) == 2
@@ -227,7 +227,7 @@ def test_fewer_than_top_k(world: World) -> None:
     assert "2" in result.reason.detail
 
 
-def test_a_reason_is_of_the_collections_that_were_asked(world: World, recorder: Recorder) -> None:
+def test_a_reason_is_about_the_searched_collections_alone(world: World, recorder: Recorder) -> None:
     busy, quiet = world.collection("busy"), world.collection("quiet")
     die(world, recorder, busy, "red", source_key="a")
     result = ask(world, collections=[quiet.id])
@@ -235,10 +235,10 @@ def test_a_reason_is_of_the_collections_that_were_asked(world: World, recorder: 
     assert result.reason.code == ReasonCode.NO_DOCUMENTS
 
 
-# -- what is seen of it -------------------------------------------------------------------------------
+# -- hooks and metrics -------------------------------------------------------------------------------
 
 
-def test_hooks_are_fired_once_a_call(world: World, recorder: Recorder) -> None:
+def test_every_retrieve_fires_its_hooks_once(world: World, recorder: Recorder) -> None:
     fill(world, "red")
     recorder.fired.clear()
     ask(world)
@@ -263,7 +263,7 @@ def test_a_hook_that_raises_changes_no_answer(world: World, recorder: Recorder) 
     assert recorder.on == {}
 
 
-def test_a_question_is_embedded_once_and_measured(world: World) -> None:
+def test_a_query_is_embedded_once_and_the_embedding_is_measured(world: World) -> None:
     fill(world, "red", "green")
     metrics = RecordedMetrics()
     world.rebuild(metrics=metrics)
@@ -287,7 +287,7 @@ def test_an_unavailable_store_is_an_error_and_not_an_empty_answer(world: World, 
         ask(world)
 
 
-def test_reading_changes_nothing(world: World) -> None:
+def test_a_retrieve_changes_no_row(world: World) -> None:
     fill(world, "red", "green")
     before = world.rows()
     ask(world)
@@ -295,7 +295,7 @@ def test_reading_changes_nothing(world: World) -> None:
     assert world.rows() == before
 
 
-def test_only_the_version_that_is_served_is_found(world: World, recorder: Recorder) -> None:
+def test_a_retrieve_returns_only_the_served_version_of_a_source(world: World, recorder: Recorder) -> None:
     collection = world.collection()
     world.ingest(collection, "red old", source_key="a")
     world.ingest(collection, "red new", source_key="a")
@@ -306,7 +306,7 @@ def test_only_the_version_that_is_served_is_found(world: World, recorder: Record
     assert world.engine.documents.count(ACME, state=DocumentState.PROCESSING) == 1
 
 
-def test_a_title_that_changed_in_place_is_the_one_that_is_shown(world: World) -> None:
+def test_a_hit_shows_the_title_that_was_changed_in_place(world: World) -> None:
     collection = world.collection()
     world.ingest(collection, "red", source_key="a", title="Old", source="old")
     world.ingest(collection, "red", source_key="a", title="New", source="new")

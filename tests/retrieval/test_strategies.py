@@ -1,4 +1,4 @@
-"""The strategies: each ranks as it says, over one collection or several, and says what its scores mean."""
+"""Each strategy ranks as documented, in one collection or several, and names the kind of its scores."""
 
 from itertools import pairwise
 from typing import Any
@@ -60,7 +60,7 @@ def with_reranker(world: World) -> WordOverlapReranker:
 
 
 def with_models(world: World, *names: str) -> dict[str, HashedEmbedder]:
-    """Embedders of other spaces, so that one text has another vector in each."""
+    """Makes embedders of several vector spaces, so that a text has a different vector in each."""
     embedders = {name: HashedEmbedder(name, dimensions=48 + 8 * place) for place, name in enumerate(names)}
     world.rebuild(embedders=embedders.values())
     return embedders
@@ -85,8 +85,10 @@ def test_every_strategy_can_be_a_collections_default(world: World, strategy: Str
     with_reranker(world)
     collection = fill(world, *COLOURS, retrieval_strategy=strategy)
     assert ask(world, collections=[collection.id]).strategy == strategy
-    assert ask(world).strategy == strategy, "where all of the tenant's agree"
-    assert ask(world, strategy="hybrid").strategy == Strategy.HYBRID, "a request's own comes first"
+    assert ask(world).strategy == strategy, "all collections of the tenant have this default"
+    assert ask(world, strategy="hybrid").strategy == Strategy.HYBRID, (
+        "the strategy of the request comes before the default"
+    )
     assert world.engine.compare(ACME, RetrieveQuery(query="red")).strategy == strategy
 
 
@@ -259,7 +261,9 @@ def test_a_reranker_judges_the_best_of_each_first_stage(world: World, first: Str
     result = ask(world, strategy="rerank", top_k=5, options=options)
     [(question, judged)] = reranker.calls
     found = ask(world, strategy=first, top_k=20, options={"mmr_lambda": 0.7, "rrf_k": 5})
-    assert (question, judged) == (QUESTION, texts(found)), "in the first stage's order, 20 of them"
+    assert (question, judged) == (QUESTION, texts(found)), (
+        "the reranker gets the best 20 in the order of the first stage"
+    )
     ids = {hit.chunk.text: hit.chunk.id for hit in found.hits}
     scores = {text: word_overlap(QUESTION, text) for text in judged}
     by_score = sorted(judged, key=lambda text: (-scores[text], ids[text]))
@@ -289,7 +293,7 @@ def test_a_reranker_that_fails_is_an_error_unless_the_question_allows_for_it(
         assert (result.fallback.stage, result.fallback.code) == (Strategy.RERANK, failure.code)
         assert result.fallback.detail == failure.detail
         assert (result.strategy, result.score) == (Strategy.RERANK, KINDS[first])
-        assert len(result.hits) == 5, "min_score is meant for the reranker's scores, and cuts nothing"
+        assert len(result.hits) == 5, "min_score applies only to scores of the reranker"
         assert result.reason is None
         pool = ask(world, strategy=first, top_k=20).hits
         assert places(result) == [(hit.chunk.id, hit.score) for hit in pool[:5]]
@@ -344,7 +348,7 @@ def test_several_collections_of_one_model_are_embedded_once_and_merged_by_score(
     assert world.embedder.calls == calls + 1
     assert len(vectors.searches) == searches + 1
     assert {hit.chunk.collection_id for hit in result.hits[:3]} == set(ids)
-    assert len(result.hits) == 6, "a collection that is named again is asked once"
+    assert len(result.hits) == 6, "a collection that is named twice is searched once"
 
 
 @pytest.mark.parametrize("function", ["retrieve", "compare"])
@@ -362,7 +366,7 @@ def test_a_missing_collection_among_several_is_not_found_before_anything_is_embe
 
 @pytest.fixture
 def models(world: World) -> dict[str, HashedEmbedder]:
-    """Two models, two collections of each."""
+    """Two embedding models, with two collections each."""
     embedders = with_models(world, "a", "b")
     for name in ("a 1", "b 1", "a 2", "b 2"):
         fill(world, f"red green {name}", f"red {name}", f"pale {name}", name=name, embedding_model=name[0])
@@ -382,13 +386,15 @@ def test_several_models_are_each_embedded_once_and_fused_by_rank(
     if strategy is Strategy.SIMILARITY:
         assert [hit.score for hit in result.hits] == [1 / (60 + rank) for rank in range(1, 6) for _ in "ab"]
         ranks = [hit.signals and hit.signals.vector and hit.signals.vector.rank for hit in result.hits]
-        assert ranks == [rank for rank in range(1, 6) for _ in "ab"], "each in its own model's ranking"
+        assert ranks == [rank for rank in range(1, 6) for _ in "ab"], (
+            "each hit has its rank in the ranking of its own model"
+        )
 
 
 def test_the_order_in_which_collections_are_named_changes_nothing(
     world: World, models: dict[str, HashedEmbedder]
 ) -> None:
-    ids = [one.id for one in world.engine.collections.list(ACME, PageRequest()).items]
+    ids = [collection.id for collection in world.engine.collections.list(ACME, PageRequest()).items]
     for strategy in (Strategy.SIMILARITY, Strategy.HYBRID):
         answers = {str(places(ask(world, strategy=strategy, collections=some))) for some in (ids, ids[::-1])}
         assert len(answers) == 1
@@ -489,7 +495,7 @@ def test_a_source_that_is_replaced_between_the_searches_and_the_reads_is_of_one_
     vectors.after_search = [lambda: world.ingest(collection, "red green new1 red green new2", source_key="a")]
     seen = texts(ask(world, strategy=strategy, top_k=top_k))
     assert len(seen) == min(2, top_k)
-    assert len({text[-4:-1] for text in seen}) == 1, f"one version: {seen}"
+    assert len({text[-4:-1] for text in seen}) == 1, f"the answer holds one version alone: {seen}"
 
 
 @pytest.mark.parametrize("when", ["before the search by terms", "after it", "after the state", "after the rows"])
@@ -521,9 +527,9 @@ def test_whenever_a_source_is_replaced_a_hybrid_answer_is_of_one_version(
     after(owner, name)
     query = RetrieveQuery(query=QUESTION, strategy=Strategy.HYBRID)
     seen = texts(getattr(world.engine, function)(ACME, query))
-    assert not steps, "it was replaced"
+    assert not steps, "the source was replaced during the search"
     assert len(seen) == 2
-    assert len({text[-4:-1] for text in seen}) == 1, f"one version: {seen}"
+    assert len({text[-4:-1] for text in seen}) == 1, f"the answer holds one version alone: {seen}"
 
 
 def test_what_is_on_its_way_takes_no_rank_from_what_is_served(world: World, recorder: Recorder) -> None:
