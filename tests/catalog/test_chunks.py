@@ -177,8 +177,8 @@ def test_the_next_page_of_chunks_continues_after_a_document_was_replaced(world: 
         world.clock.advance(1)
     oldest = PageRequest(limit=3, order=Order.OLDEST)
     first = world.engine.chunks.list(ACME, oldest, collection.id)
-    assert [one.text for one in first.items] == ["d0a", "d0b", "d1a"]
+    assert [chunk.text for chunk in first.items] == ["d0a", "d0b", "d1a"]
     world.ingest(collection, "new", source_key="1")
     request = oldest.model_copy(update={"token": first.next_page_token, "limit": 10})
     rest = world.engine.chunks.list(ACME, request, collection.id)
-    assert [one.text for one in rest.items] == ["d2a", "d2b", "new"]
+    assert [chunk.text for chunk in rest.items] == ["d2a", "d2b", "new"]

@@ -1,6 +1,6 @@
 """Collections are created, read, renamed, listed and counted."""
 
-from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given, settings
@@ -12,8 +12,8 @@ from core.model.errors import CollectionAlreadyExists, CollectionNotFound, Inval
 from core.model.ids import CollectionId
 from core.model.page import Order, PageRequest
 from tests.support.embedder import HashedEmbedder
-from tests.support.engines import ACME, GLOBEX, World, make_world
-from tests.support.meddling import MeddlingVectors, Recorder
+from tests.support.engines import ACME, GLOBEX, TABLE, World, make_world
+from tests.support.meddling import MeddlingVectors, Recorder, Step, at_next_request
 from tests.support.memory import memory_world
 
 ALL = PageRequest(limit=100)
@@ -111,10 +111,10 @@ def test_a_collection_of_another_tenant_reads_like_a_missing_collection(world: W
     seen = []
     for collection_id in (theirs.id, CollectionId.new(1, 1)):
         for call in (
-            lambda one: world.engine.collections.get(ACME, one),
-            lambda one: world.engine.collections.stats(ACME, one),
-            lambda one: world.engine.collections.update(ACME, one, CollectionUpdate(name="mine")),
-            lambda one: world.engine.collections.delete(ACME, one, world.deadline()),
+            lambda missing: world.engine.collections.get(ACME, missing),
+            lambda missing: world.engine.collections.stats(ACME, missing),
+            lambda missing: world.engine.collections.update(ACME, missing, CollectionUpdate(name="mine")),
+            lambda missing: world.engine.collections.delete(ACME, missing, world.deadline()),
         ):
             with pytest.raises(CollectionNotFound) as refused:
                 call(collection_id)
@@ -173,27 +173,18 @@ def test_a_rename_takes_the_new_name_and_frees_the_old_name(world: World) -> Non
     assert names == {"NAME#new", "NAME#old"}
 
 
-def between_read_and_write(world: World, step: object) -> None:
+def between_read_and_write(world: World, step: Step) -> None:
     """Takes a step once, after the next read of a collection's row."""
-    read = world.dynamodb.get_item
-
-    def read_then_step(**arguments: object) -> object:
-        answer = read(**arguments)
-        if "COL#" in str(arguments):
-            world.dynamodb.get_item = read
-            step()  # type: ignore[operator]
-        return answer
-
-    world.dynamodb.get_item = read_then_step
+    at_next_request(world, "get_item", after=step, naming="COL#")
 
 
 def test_two_updates_at_the_same_time_keep_the_changes_of_both(world: World) -> None:
-    made = world.collection()
+    created = world.collection()
     update = world.engine.collections.update
-    between_read_and_write(world, lambda: update(ACME, made.id, CollectionUpdate(description="theirs")))
-    update(ACME, made.id, CollectionUpdate(metadata={"mine": "1"}))
-    found = world.engine.collections.get(ACME, made.id)
-    assert (found.description, found.metadata) == ("theirs", {"mine": "1"})
+    between_read_and_write(world, lambda: update(ACME, created.id, CollectionUpdate(description="second")))
+    update(ACME, created.id, CollectionUpdate(metadata={"first": "1"}))
+    stored = world.engine.collections.get(ACME, created.id)
+    assert (stored.description, stored.metadata) == ("second", {"first": "1"})
 
 
 def test_two_renames_at_the_same_time_leave_one_name(world: World) -> None:
@@ -288,7 +279,7 @@ def test_pages_cover_every_collection_exactly_once(size: int, limit: int, order:
         request = PageRequest(limit=limit, order=order, token=token, total=True)
         page = world.engine.collections.list(ACME, request, **filters)
         assert len(page.items) <= limit
-        seen += [one.name for one in page.items]
+        seen += [collection.name for collection in page.items]
         pages += 1
         assert page.total == world.engine.collections.count(ACME, **filters)
         token = page.next_page_token
@@ -306,10 +297,10 @@ def test_the_next_page_continues_after_a_collection_that_was_deleted(world: Worl
         made.append(world.collection(name))
         world.clock.advance(1)
     first = world.engine.collections.list(ACME, PageRequest(limit=2))
-    assert [one.name for one in first.items] == ["d", "c"]
+    assert [collection.name for collection in first.items] == ["d", "c"]
     world.engine.collections.delete(ACME, made[2].id, world.deadline())
     rest = world.engine.collections.list(ACME, PageRequest(limit=2, token=first.next_page_token))
-    assert [one.name for one in rest.items] == ["b", "a"]
+    assert [collection.name for collection in rest.items] == ["b", "a"]
 
 
 def test_a_listing_shows_each_collections_counts(world: World) -> None:
@@ -326,19 +317,19 @@ def test_a_page_token_of_another_tenant_or_query_is_refused_for_collections(worl
     for name in "abc":
         world.collection(name)
         world.collection(name, tenant=GLOBEX)
-    token = world.engine.collections.list(ACME, PageRequest(limit=1)).next_page_token
-    listing = world.engine.collections.list
-    assert listing(ACME, PageRequest(limit=2, token=token)).items, "another limit is the same query"
-    with pytest.raises(InvalidArgument):
-        listing(GLOBEX, PageRequest(limit=1, token=token))
-    with pytest.raises(InvalidArgument):
-        listing(ACME, PageRequest(limit=1, token=token, order=Order.OLDEST))
-    with pytest.raises(InvalidArgument):
-        listing(ACME, PageRequest(limit=1, token=token), name="a")
-    with pytest.raises(InvalidArgument):
-        listing(ACME, PageRequest(limit=1, token=token), name_contains="a")
-    with pytest.raises(InvalidArgument):
-        world.engine.documents.list(ACME, PageRequest(limit=1, token=token))
+    list_collections = world.engine.collections.list
+    token = list_collections(ACME, PageRequest(limit=1)).next_page_token
+    request = PageRequest(limit=1, token=token)
+    assert list_collections(ACME, PageRequest(limit=2, token=token)).items, "another limit is the same query"
+    for refused in (
+        lambda: list_collections(GLOBEX, request),
+        lambda: list_collections(ACME, request.model_copy(update={"order": Order.OLDEST})),
+        lambda: list_collections(ACME, request, name="a"),
+        lambda: list_collections(ACME, request, name_contains="a"),
+        lambda: world.engine.documents.list(ACME, request),
+    ):
+        with pytest.raises(InvalidArgument):
+            refused()
 
 
 # -- stats --------------------------------------------------------------------------------------------
@@ -361,19 +352,14 @@ def test_stats_count_served_documents_and_chunks(world: World) -> None:
     assert (stats.document_count, stats.chunk_count) == (2, 4)
 
 
-def test_stats_are_one_batch_read_however_large_the_collection_is(world: World) -> None:
-    made = world.collection()
+def test_stats_are_one_batch_read_however_large_the_collection_is(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collection = world.collection()
     for number in range(20):
-        world.ingest(made, f"content {number}", source_key=str(number))
-    calls: list[dict[str, Any]] = []
-    batch = world.dynamodb.batch_get_item
-
-    def counted(**arguments: Any) -> object:
-        calls.append(arguments)
-        return batch(**arguments)
-
-    world.dynamodb.batch_get_item = counted
-    world.engine.collections.stats(ACME, made.id)
-    keys = [len(next(iter(one["RequestItems"].values()))["Keys"]) for one in calls]
-    assert keys == [16]
-    assert next(iter(calls[0]["RequestItems"].values()))["ConsistentRead"]
+        world.ingest(collection, f"content {number}", source_key=str(number))
+    batch_get = Mock(side_effect=world.dynamodb.batch_get_item)
+    monkeypatch.setattr(world.dynamodb, "batch_get_item", batch_get)
+    world.engine.collections.stats(ACME, collection.id)
+    [request] = [call.kwargs["RequestItems"][TABLE] for call in batch_get.call_args_list]
+    assert (len(request["Keys"]), request["ConsistentRead"]) == (16, True)

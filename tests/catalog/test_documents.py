@@ -140,7 +140,7 @@ def test_pages_cover_every_document_exactly_once(kinds: list[str], limit: int, o
             break
         assert len(page.items) == limit
     assert paged == whole
-    ids = [one.id for one in whole]
+    ids = [document.id for document in whole]
     assert ids == sorted(ids, reverse=order == Order.NEWEST)
     world.vectors.close()
 

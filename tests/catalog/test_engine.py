@@ -155,7 +155,7 @@ class Listener(Named):
 
 def test_extensions_are_described_in_the_order_of_registration() -> None:
     extensions = Observer(ManualClock(), [Listener("one", []), Quiet("two"), Recorder()])
-    described = [(one.name, one.hooks) for one in extensions.describe()]
+    described = [(extension.name, extension.hooks) for extension in extensions.describe()]
     assert described == [
         ("one", ["ingest_started", "retrieval_started"]),
         ("two", []),

@@ -36,8 +36,12 @@ def test_a_delete_of_a_source_removes_its_versions_in_every_state(world: World, 
     assert (deletion.chunks, deletion.vectors, deletion.complete) == (1, 2, True)
     assert [document.source_key for document in world.engine.documents.list(ACME, ALL).items] == ["b"]
     assert world.vector_count() == 1
-    assert {one["document_id"] for one in recorder.of("document_deleted")} == {ready.document_id, working, failed}
-    assert {one["tenant"] for one in recorder.of("document_deleted")} == {ACME}
+    assert {details["document_id"] for details in recorder.of("document_deleted")} == {
+        ready.document_id,
+        working,
+        failed,
+    }
+    assert {details["tenant"] for details in recorder.of("document_deleted")} == {ACME}
     check_books(world)
 
 
@@ -177,7 +181,7 @@ def test_a_document_can_be_deleted_in_every_state(
         world.engine.documents.delete(ACME, document_id)
     assert world.vector_count() == 0
     assert not {"HEAD", "INFO", "CONTENT", f"V#{document_id}"} & set(row_kinds(world))
-    assert [one["document_id"] for one in recorder.of("document_deleted")] == [document_id]
+    assert [details["document_id"] for details in recorder.of("document_deleted")] == [document_id]
     check_books(world)
     assert world.ingest(collection, "one two", **fields).state == DocumentState.READY  # type: ignore[arg-type]
     world.clock.advance(LIFE_S)

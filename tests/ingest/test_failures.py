@@ -92,7 +92,7 @@ def test_a_failed_document_keeps_its_reason_and_the_old_version_stays_served(
     assert served(world, collection.id) == ["old words"]
     assert world.vector_count() == 1, "the failed document has no vector left"
     fired = recorder.of("ingest_failed")
-    assert [(one["tenant"], one["document_id"], one["failure"]) for one in fired] == [
+    assert [(details["tenant"], details["document_id"], details["failure"]) for details in fired] == [
         (ACME, document.id, document.error)
     ]
     assert recorder.hooks.count("ingest_completed") == 1, "only the first ingest has completed"
@@ -124,7 +124,7 @@ def test_failed_versions_of_a_source_are_removed_by_its_next_swap(world: World) 
     world.embedder.failure = None
     result = world.ingest(collection, "four", source_key="a")
     left = world.engine.documents.list(ACME, ALL).items
-    assert [(one.source_key, one.state) for one in left] == [("a", "ready"), ("b", "failed")]
+    assert [(document.source_key, document.state) for document in left] == [("a", "ready"), ("b", "failed")]
     assert left[0].id == result.document_id
     check_books(world)
 
@@ -185,7 +185,7 @@ def test_a_refused_content_is_a_failed_document_and_the_old_version_stays_served
     assert document.error is not None
     assert (document.error.code, document.error.detail, document.title) == ("invalid_argument", "too odd", "Big")
     assert served(world, collection.id) == ["old words"]
-    assert [one["document_id"] for one in recorder.of("ingest_failed")] == [document.id]
+    assert [details["document_id"] for details in recorder.of("ingest_failed")] == [document.id]
     check_books(world)
 
 

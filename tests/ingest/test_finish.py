@@ -166,7 +166,7 @@ class TestFinish:
         assert (ready.title, ready.attributes) == ("Looms", {"year": 2024})
         assert world.embedder.embedded == ["A loom holds the warp."]
         assert found(world, notes) == ["A loom holds the warp."]
-        assert [one["result"].state for one in recorder.of("ingest_completed")] == [DocumentState.READY]
+        assert [details["result"].state for details in recorder.of("ingest_completed")] == [DocumentState.READY]
         assert world.ingest(notes, CONTENT, **MARKDOWN).unchanged
         check_books(world)
 
@@ -326,7 +326,7 @@ class TestFinishOfADocumentThatWasTaken:
         else:
             vectors.shows = True
             vectors.on_look = lambda: meanwhile(world, notes, message)
-        # One that looks for longer than a writer lives comes back once.
+        # A finish that takes longer than a writer's life is tried a second time.
         assert finish(world, message) or finish(world, message)
         for later in queue.sent[1:]:
             assert finish(world, later)
@@ -337,5 +337,5 @@ class TestFinishOfADocumentThatWasTaken:
         if meanwhile is not delete_collection:
             assert found(world, notes) == served
             page = world.engine.documents.list(ACME, PageRequest(limit=10), collection_id=notes.id)
-            assert not any(one.state.in_progress for one in page.items)
+            assert not any(listed.state.in_progress for listed in page.items)
         check_books(world)

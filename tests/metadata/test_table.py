@@ -54,8 +54,10 @@ def test_rows_with_similar_names_never_share_a_key() -> None:
         for collection in both:
             neighbours += [(table.collection, tenant, collection)]
             neighbours += [(table.gate, tenant, collection, number) for number in range(table.GATES)]
-            neighbours += [(kind, tenant, collection, one) for kind in (table.source, table.content) for one in digests]
-            neighbours += [(table.version, tenant, collection, one, paper) for one in digests for paper in papers]
+            neighbours += [
+                (kind, tenant, collection, digest) for kind in (table.source, table.content) for digest in digests
+            ]
+            neighbours += [(table.version, tenant, collection, digest, paper) for digest in digests for paper in papers]
             neighbours += [(table.job, tenant, collection, kind) for kind in ("reindex", "reconcile")]
         for paper in papers:
             neighbours += [(kind, tenant, paper) for kind in (table.head, table.info, table.late_writer_mark)]
@@ -65,7 +67,7 @@ def test_rows_with_similar_names_never_share_a_key() -> None:
                 for attempt in (1, 11, 15)
                 for index in (0, 1, 255, 256, 257, 65536, MAX_CHUNKS - 1)
             ]
-    assert len({key_of(one) for one in neighbours}) == len(set(neighbours)) == len(neighbours)
+    assert len({key_of(neighbour) for neighbour in neighbours}) == len(set(neighbours)) == len(neighbours)
 
 
 @given(things)

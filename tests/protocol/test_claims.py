@@ -146,7 +146,7 @@ def test_a_document_whose_every_attempt_dies_fails_after_15_attempts(world: Worl
     assert document.state == DocumentState.FAILED
     assert document.error is not None
     assert "15 attempts" in document.error.detail
-    assert [one["document_id"] for one in recorder.of("ingest_failed")] == [working]
+    assert [details["document_id"] for details in recorder.of("ingest_failed")] == [working]
     check_books(world)
     result = world.ingest(collection, "words", source_key="a")
     assert result.state == DocumentState.READY

@@ -47,7 +47,7 @@ def found(report: ReconcileReport) -> dict[str, int]:
 def stray(world: World, collection: Collection, *chunks: ChunkId) -> None:
     """Writes stray vectors, which belong to no chunk row."""
     [vector] = world.embedder.embed(["stray"]).vectors
-    records = [VectorRecord(one, collection.id, None, None, "stray", vector) for one in chunks]
+    records = [VectorRecord(chunk_id, collection.id, None, None, "stray", vector) for chunk_id in chunks]
     world.vectors.write(ACME, world.embedder.space, records)
 
 
@@ -284,7 +284,7 @@ def test_a_second_reconcile_answers_with_the_progress_of_the_running_one(
     seen = []
     busy.during = lambda: seen.append(run(world, collection))
     assert found(run(world, collection)) == {"embedded_again": 2}
-    assert [(found(one), one.finished) for one in seen] == [({}, False)]
+    assert [(found(report), report.finished) for report in seen] == [({}, False)]
     assert len(busy.embedded) == 2
 
 

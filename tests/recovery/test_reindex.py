@@ -138,7 +138,7 @@ def test_a_second_reindex_answers_with_the_progress_of_the_running_one(
     seen = []
     busy.during = lambda: seen.append(world.engine.reindex.start(ACME, collection.id, world.deadline()))
     finish(world, collection)
-    assert [(one.documents, one.finished) for one in seen] == [(0, False)]
+    assert [(progress.documents, progress.finished) for progress in seen] == [(0, False)]
     assert len(busy.embedded) == 2
     assert len(recorder.of("reindex_started")) == len(recorder.of("reindex_completed")) == 1
 
@@ -198,7 +198,7 @@ def test_a_document_replaced_during_a_reindex_is_served_in_its_new_version_alone
 
     busy.during = replace
     finish(world, collection)
-    assert {one.document_id for one in all_vectors(world, collection)} == {new[0], other}
+    assert {chunk_id.document_id for chunk_id in all_vectors(world, collection)} == {new[0], other}
     assert world.vector_count() == 5
     check_books(world)
 
@@ -236,8 +236,8 @@ def test_a_document_ingested_during_a_reindex_is_left_alone(
 
     busy.during = come
     finish(world, collection)
-    documents = [world.engine.documents.get(ACME, one.document_id) for one in all_vectors(world, collection)]
-    assert {(one.source_key, one.state) for one in documents} == {
+    documents = [world.engine.documents.get(ACME, chunk_id.document_id) for chunk_id in all_vectors(world, collection)]
+    assert {(document.source_key, document.state) for document in documents} == {
         ("warp", DocumentState.READY),
         ("weft", DocumentState.READY),
     }

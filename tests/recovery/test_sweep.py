@@ -8,15 +8,17 @@ from botocore.exceptions import ReadTimeoutError
 
 from core.metadata import table
 from core.metadata.dynamo import Action
+from core.model.collection import Collection
 from core.model.document import DocumentState
 from core.model.errors import IngestInterrupted, Unavailable
+from core.model.ids import ChunkId, CollectionId, DocumentId
 from core.model.page import PageRequest
 from core.model.recovery import RecoveryResult
 from core.settings import Settings
 from core.vectors.types import VectorRecord
 from tests.support.books import check_books, row_kinds
 from tests.support.engines import ACME, GLOBEX, TABLE, World
-from tests.support.meddling import CrashError, MeddlingVectors, Recorder, crash, die
+from tests.support.meddling import CrashError, MeddlingVectors, Recorder, at_next_request, crash, die
 from tests.support.memory import memory_world
 
 ALL = PageRequest(limit=100)
@@ -24,17 +26,34 @@ STALLED_S = 15 * 60
 LIFE_S = 20 * 60
 
 
-def leave_superseded(world: World, vectors: MeddlingVectors, collection: object, key: str = "a") -> str:
-    """Replaces a document whose data could not be purged, and returns its ID."""
-    old = world.ingest(collection, f"old {key}", source_key=key)  # type: ignore[arg-type]
+def leave_superseded(world: World, vectors: MeddlingVectors, collection: Collection, key: str = "a") -> DocumentId:
+    """Replaces a document whose data cannot be purged, and returns its ID."""
+    old = world.ingest(collection, f"old {key}", source_key=key)
     vectors.failing = {"delete"}
-    world.ingest(collection, f"new {key}", source_key=key)  # type: ignore[arg-type]
+    world.ingest(collection, f"new {key}", source_key=key)
     vectors.failing = set()
     assert old.document_id is not None
     return old.document_id
 
 
-def test_a_stalled_document_is_failed_with_the_reason_and_its_data_goes(world: World, recorder: Recorder) -> None:
+def die_often(world: World, recorder: Recorder, count: int, apart_s: float = 0.0) -> list[DocumentId]:
+    """Runs ingests that die, some time apart, and lets enough time pass that all their documents have stalled."""
+    collection, died = world.collection(), []
+    for number in range(count):
+        died.append(die(world, recorder, collection, f"words {number}", source_key=str(number)))
+        world.clock.advance(apart_s)
+    world.clock.advance(STALLED_S + 1)
+    return died
+
+
+@pytest.fixture
+def small(recorder: Recorder, vectors: MeddlingVectors) -> World:
+    """A world whose sweeps take up at most two documents."""
+    settings = Settings(table=TABLE, embedder="none", vectors="none", batch_size=2)
+    return memory_world(recorder, vectors, settings)
+
+
+def test_a_stalled_document_is_failed_with_its_reason_and_its_data_is_removed(world: World, recorder: Recorder) -> None:
     collection = world.collection()
     stalled = die(world, recorder, collection, "one two", source_key="a")
     assert world.vector_count() == 1
@@ -47,10 +66,9 @@ def test_a_stalled_document_is_failed_with_the_reason_and_its_data_goes(world: W
     assert world.vector_count() == 0
     assert "CHUNK#01#0000000" not in row_kinds(world)
     fired = recorder.of("ingest_failed")
-    assert [(one["tenant"], one["collection_id"], one["document_id"]) for one in fired] == [
-        (ACME, collection.id, stalled)
+    assert fired == [
+        {"tenant": ACME, "collection_id": collection.id, "document_id": stalled, "failure": document.error}
     ]
-    assert fired[0]["failure"] == document.error
     check_books(world)
 
 
@@ -65,24 +83,22 @@ def test_a_document_that_is_alive_is_left_alone(world: World, recorder: Recorder
 
 
 @pytest.mark.parametrize("stalled_after", [timedelta(0), timedelta(seconds=-7), timedelta(days=-400)])
-def test_zero_or_less_as_an_argument_means_now_and_reaches_no_further(
+def test_a_sweep_with_an_argument_of_zero_or_less_fails_every_silent_document(
     world: World, recorder: Recorder, stalled_after: timedelta
 ) -> None:
-    collection = world.collection()
-    die(world, recorder, collection, "one", source_key="a")
+    die(world, recorder, world.collection(), "one", source_key="a")
     world.clock.advance(0.001)
     assert world.engine.recovery.sweep(stalled_after).failed == 1
 
 
-def test_how_long_ago_is_an_argument(world: World, recorder: Recorder) -> None:
-    collection = world.collection()
-    die(world, recorder, collection, "one", source_key="a")
+def test_a_sweep_fails_documents_that_are_silent_for_longer_than_its_argument(world: World, recorder: Recorder) -> None:
+    die(world, recorder, world.collection(), "one", source_key="a")
     world.clock.advance(60)
     assert world.engine.recovery.sweep(timedelta(seconds=61)).failed == 0
     assert world.engine.recovery.sweep(timedelta(seconds=59)).failed == 1
 
 
-def test_a_document_that_was_never_more_than_pending_is_failed_as_well(world: World, recorder: Recorder) -> None:
+def test_a_stalled_document_that_is_still_pending_is_failed_too(world: World, recorder: Recorder) -> None:
     collection = world.collection()
     recorder.on["ingest_started"] = crash
     with pytest.raises(CrashError):
@@ -94,24 +110,23 @@ def test_a_document_that_was_never_more_than_pending_is_failed_as_well(world: Wo
 
 
 @pytest.mark.parametrize("stalled_after", [None, timedelta(0), timedelta(days=-1)])
-def test_a_heartbeat_between_the_listing_and_the_mark_wins(
-    world: World, recorder: Recorder, stalled_after: timedelta | None
+@pytest.mark.parametrize("moment", ["after the sweep has read the row", "before the sweep writes the row"])
+def test_a_document_with_a_heartbeat_during_a_sweep_is_not_failed(
+    world: World, recorder: Recorder, stalled_after: timedelta | None, moment: str
 ) -> None:
-    collection = world.collection()
-    stalled = die(world, recorder, collection, "one", source_key="a")
+    stalled = die(world, recorder, world.collection(), "one", source_key="a")
     head = world.stores.documents.head(ACME, stalled)
     assert head is not None
     world.clock.advance(STALLED_S + 1)
-    read = world.dynamodb.batch_get_item
 
-    def beat_then_read(**arguments: object) -> object:
-        world.dynamodb.batch_get_item = read
-        answer = read(**arguments)
+    def beat() -> None:
         world.clock.advance(1)
         world.stores.transitions.heartbeat(head)
-        return answer
 
-    world.dynamodb.batch_get_item = beat_then_read
+    if moment.startswith("after"):
+        at_next_request(world, "batch_get_item", after=beat)
+    else:
+        at_next_request(world, "transact_write_items", before=beat)
     assert world.engine.recovery.sweep(stalled_after) == RecoveryResult()
     assert world.engine.documents.get(ACME, stalled).state == DocumentState.PROCESSING
     assert world.vector_count() == 1, "all data of the document is kept"
@@ -119,64 +134,42 @@ def test_a_heartbeat_between_the_listing_and_the_mark_wins(
     check_books(world)
 
 
-def test_a_heartbeat_between_the_read_and_the_mark_wins(world: World, recorder: Recorder) -> None:
-    collection = world.collection()
-    stalled = die(world, recorder, collection, "one", source_key="a")
-    head = world.stores.documents.head(ACME, stalled)
-    assert head is not None
-    world.clock.advance(STALLED_S + 1)
-    write = world.dynamodb.transact_write_items
+def test_a_sweep_reads_rows_one_by_one_when_their_batch_cannot_be_read(world: World, recorder: Recorder) -> None:
+    die_often(world, recorder, 3)
 
-    def beat_then_write(**arguments: object) -> object:
-        world.dynamodb.transact_write_items = write
-        world.clock.advance(1)
-        world.stores.transitions.heartbeat(head)
-        return write(**arguments)
-
-    world.dynamodb.transact_write_items = beat_then_write
-    assert world.engine.recovery.sweep() == RecoveryResult()
-    assert world.engine.documents.get(ACME, stalled).state == DocumentState.PROCESSING
-    assert world.vector_count() == 1, "all data of the document is kept"
-    check_books(world)
-
-
-def test_rows_that_cannot_be_read_at_once_are_read_one_by_one(world: World, recorder: Recorder) -> None:
-    collection = world.collection()
-    for number in range(3):
-        die(world, recorder, collection, f"content {number}", source_key=str(number))
-    world.clock.advance(STALLED_S + 1)
-    read = world.dynamodb.batch_get_item
-
-    def fail_once(**arguments: object) -> object:
-        world.dynamodb.batch_get_item = read
+    def fail() -> None:
         raise ReadTimeoutError(endpoint_url="loopback")
 
-    world.dynamodb.batch_get_item = fail_once
+    at_next_request(world, "batch_get_item", before=fail)
     assert world.engine.recovery.sweep() == RecoveryResult(failed=3)
     check_books(world)
 
 
-def test_of_two_sweeps_that_list_one_document_one_counts_it(world: World, recorder: Recorder) -> None:
+@pytest.mark.parametrize("state", ["stalled", "superseded"])
+def test_two_sweeps_at_the_same_time_count_a_document_once(
+    world: World, recorder: Recorder, vectors: MeddlingVectors, state: str
+) -> None:
     collection = world.collection()
-    die(world, recorder, collection, "one", source_key="a")
+    other_sweep: list[RecoveryResult] = []
+
+    def sweep() -> None:
+        other_sweep.append(world.engine.recovery.sweep())
+
+    if state == "stalled":
+        die(world, recorder, collection, "one", source_key="a")
+        at_next_request(world, "batch_get_item", after=sweep)
+    else:
+        leave_superseded(world, vectors, collection)
+        vectors.before_delete = sweep
     world.clock.advance(STALLED_S + 1)
-    read = world.dynamodb.batch_get_item
-    others: list[RecoveryResult] = []
-
-    def sweep_then_read(**arguments: object) -> object:
-        world.dynamodb.batch_get_item = read
-        answer = read(**arguments)
-        others.append(world.engine.recovery.sweep())
-        return answer
-
-    world.dynamodb.batch_get_item = sweep_then_read
-    mine = world.engine.recovery.sweep()
-    assert [one.failed for one in (*others, mine)] == [1, 0]
-    assert len(recorder.of("ingest_failed")) == 1
+    first = RecoveryResult(failed=1) if state == "stalled" else RecoveryResult(purged=1)
+    this_sweep = world.engine.recovery.sweep()
+    assert [*other_sweep, this_sweep] == [first, RecoveryResult()]
+    assert len(recorder.of("ingest_failed")) == first.failed
     check_books(world)
 
 
-def test_a_superseded_document_loses_its_data_and_then_its_rows(world: World, vectors: MeddlingVectors) -> None:
+def test_a_superseded_document_is_purged_by_the_sweep(world: World, vectors: MeddlingVectors) -> None:
     collection = world.collection()
     old = leave_superseded(world, vectors, collection)
     assert world.vector_count() == 2
@@ -190,25 +183,14 @@ def test_a_superseded_document_loses_its_data_and_then_its_rows(world: World, ve
     assert world.engine.recovery.sweep() == RecoveryResult()
 
 
-def test_of_two_sweeps_one_counts_a_superseded_document(world: World, vectors: MeddlingVectors) -> None:
-    collection = world.collection()
-    leave_superseded(world, vectors, collection)
-    world.clock.advance(STALLED_S + 1)
-    others: list[RecoveryResult] = []
-    vectors.before_delete = lambda: others.append(world.engine.recovery.sweep())
-    mine = world.engine.recovery.sweep()
-    assert [one.purged for one in (*others, mine)] == [1, 0]
-    check_books(world)
-
-
-def test_a_failed_document_is_cleaned_once_more_after_the_writers_life(world: World, recorder: Recorder) -> None:
+def test_a_failed_document_is_cleaned_again_after_a_writers_life(world: World, recorder: Recorder) -> None:
     collection = world.collection()
     stalled = die(world, recorder, collection, "one", source_key="a")
     world.clock.advance(STALLED_S + 1)
     world.engine.recovery.sweep()
     head = world.stores.documents.head(ACME, stalled)
     assert head is not None
-    revive(world, head.chunk_ids()[0], collection.id)
+    write_late(world, head.chunk_ids()[0], collection.id)
     world.clock.advance(LIFE_S - 1)
     assert world.engine.recovery.sweep() == RecoveryResult()
     world.clock.advance(1)
@@ -222,13 +204,14 @@ def test_a_failed_document_is_cleaned_once_more_after_the_writers_life(world: Wo
     check_books(world)
 
 
-def revive(world: World, chunk_id: object, collection_id: object) -> None:
+def write_late(world: World, chunk_id: ChunkId, collection_id: CollectionId) -> None:
+    """Writes the vector of a chunk as a late writer would."""
     vector = world.embedder.embed(["late"]).vectors[0]
-    late = VectorRecord(chunk_id, collection_id, None, None, "late", vector)  # type: ignore[arg-type]
-    world.vectors.write(ACME, world.embedder.space, [late])
+    record = VectorRecord(chunk_id, collection_id, None, None, "late", vector)
+    world.vectors.write(ACME, world.embedder.space, [record])
 
 
-def test_the_mark_of_a_removed_document_is_cleaned_after_the_writers_life(world: World) -> None:
+def test_a_late_writer_mark_is_cleaned_and_removed_after_a_writers_life(world: World) -> None:
     collection = world.collection()
     result = world.ingest(collection, "one", source_key="a")
     assert result.document_id is not None
@@ -241,18 +224,18 @@ def test_the_mark_of_a_removed_document_is_cleaned_after_the_writers_life(world:
     assert "GONE#ALL" not in row_kinds(world)
 
 
-def test_every_tenant_is_swept_and_each_under_its_own_name(world: World, recorder: Recorder) -> None:
+def test_a_sweep_takes_up_documents_of_every_tenant_under_their_own_tenant(world: World, recorder: Recorder) -> None:
     for tenant in (ACME, GLOBEX):
         collection = world.collection(tenant=tenant)
         die(world, recorder, collection, "one", tenant=tenant, source_key="a")
     world.clock.advance(STALLED_S + 1)
     assert world.engine.recovery.sweep().failed == 2
-    assert {one["tenant"] for one in recorder.of("ingest_failed")} == {ACME, GLOBEX}
+    assert {details["tenant"] for details in recorder.of("ingest_failed")} == {ACME, GLOBEX}
     assert (world.vector_count(ACME), world.vector_count(GLOBEX)) == (0, 0)
     check_books(world)
 
 
-def test_a_document_whose_data_cannot_be_deleted_does_not_stop_the_rest_and_is_raised_after_it(
+def test_a_document_that_cannot_be_purged_stops_no_other_and_its_error_is_raised_last(
     world: World, recorder: Recorder, vectors: MeddlingVectors
 ) -> None:
     collection = world.collection()
@@ -270,7 +253,7 @@ def test_a_document_whose_data_cannot_be_deleted_does_not_stop_the_rest_and_is_r
     }
     assert states == {"dead": "failed"}
     left = world.engine.documents.list(ACME, ALL, state=DocumentState.SUPERSEDED).items
-    assert [one.id for one in left] == [bad]
+    assert [document.id for document in left] == [bad]
     check_books(world)
     assert world.engine.recovery.sweep() == RecoveryResult(), "a document that could not be cleaned is postponed"
     vectors.refuses = set()
@@ -279,7 +262,7 @@ def test_a_document_whose_data_cannot_be_deleted_does_not_stop_the_rest_and_is_r
     check_books(world)
 
 
-def test_a_stalled_document_whose_data_cannot_be_deleted_is_failed_and_the_error_is_raised(
+def test_a_stalled_document_that_cannot_be_cleaned_is_failed_and_its_error_is_raised(
     world: World, recorder: Recorder, vectors: MeddlingVectors
 ) -> None:
     collection = world.collection()
@@ -297,7 +280,7 @@ def test_a_stalled_document_whose_data_cannot_be_deleted_is_failed_and_the_error
     check_books(world)
 
 
-def test_a_row_that_cannot_even_be_read_stops_no_other(world: World, recorder: Recorder) -> None:
+def test_a_row_that_cannot_be_parsed_stops_no_other_document(world: World, recorder: Recorder) -> None:
     collection = world.collection()
     broken = die(world, recorder, collection, "one", source_key="a")
     key = table.head(ACME, broken)
@@ -310,25 +293,16 @@ def test_a_row_that_cannot_even_be_read_stops_no_other(world: World, recorder: R
     assert world.engine.documents.get(ACME, good).state == DocumentState.FAILED
 
 
-def test_a_sweep_takes_at_most_batch_size_documents_and_the_oldest_first(
-    recorder: Recorder, vectors: MeddlingVectors
-) -> None:
-    settings = Settings(table=TABLE, embedder="none", vectors="none", batch_size=2)
-    world = memory_world(recorder, vectors, settings)
-    collection = world.collection()
-    died = []
-    for number in range(5):
-        died.append(die(world, recorder, collection, f"words {number}", source_key=str(number)))
-        world.clock.advance(5 * 60)
-    world.clock.advance(STALLED_S)
-    taken = []
+def test_a_sweep_takes_at_most_batch_size_documents_and_the_oldest_first(small: World, recorder: Recorder) -> None:
+    died = die_often(small, recorder, 5, apart_s=5 * 60)
+    failed = []
     for _ in range(3):
-        world.engine.recovery.sweep()
-        taken.append([one["document_id"] for one in recorder.of("ingest_failed")])
-    assert [set(taken[0]), set(taken[1]), set(taken[2])] == [set(died[:2]), set(died[:4]), set(died)]
+        small.engine.recovery.sweep()
+        failed.append({details["document_id"] for details in recorder.of("ingest_failed")})
+    assert failed == [set(died[:2]), set(died[:4]), set(died)]
 
 
-def test_a_row_without_a_tenant_is_left_alone_and_counted(world: World) -> None:
+def test_a_row_without_a_tenant_is_skipped_and_counted(world: World) -> None:
     key = table.Key("D#doc_01kdvdna00fxyrv9f717a00000", "HEAD")
     put = {"sweep_pk": "SWEEP#0", "sweep_sk": table.stalled_since(world.clock.now())}
     world.stores.table.write(Action(key, put=put))
@@ -338,31 +312,21 @@ def test_a_row_without_a_tenant_is_left_alone_and_counted(world: World) -> None:
     assert world.rows() == before
 
 
-def test_a_drain_takes_all_there_is_and_nothing_twice(recorder: Recorder, vectors: MeddlingVectors) -> None:
-    settings = Settings(table=TABLE, embedder="none", vectors="none", batch_size=2)
-    world = memory_world(recorder, vectors, settings)
-    collection = world.collection()
-    for number in range(7):
-        die(world, recorder, collection, f"words {number}", source_key=str(number))
-    world.clock.advance(STALLED_S + 1)
-    assert world.engine.recovery.drain(world.deadline()) == RecoveryResult(failed=7, left=0)
+def test_a_drain_takes_up_every_due_document_once(small: World, recorder: Recorder) -> None:
+    die_often(small, recorder, 7)
+    assert small.engine.recovery.drain(small.deadline()) == RecoveryResult(failed=7, left=0)
     assert len(recorder.of("ingest_failed")) == 7
-    check_books(world)
+    check_books(small)
 
 
-def test_a_drain_whose_time_is_up_says_how_many_are_left(recorder: Recorder, vectors: MeddlingVectors) -> None:
-    settings = Settings(table=TABLE, embedder="none", vectors="none", batch_size=2)
-    world = memory_world(recorder, vectors, settings)
-    collection = world.collection()
-    for number in range(5):
-        die(world, recorder, collection, f"words {number}", source_key=str(number))
-    world.clock.advance(STALLED_S + 1)
-    assert world.engine.recovery.drain(world.clock.monotonic()) == RecoveryResult(left=5)
-    recorder.on["ingest_failed"] = lambda: world.clock.advance(60)
-    assert world.engine.recovery.drain(world.deadline(30)) == RecoveryResult(failed=1, left=4)
+def test_a_drain_that_meets_its_deadline_counts_the_documents_that_are_left(small: World, recorder: Recorder) -> None:
+    die_often(small, recorder, 5)
+    assert small.engine.recovery.drain(small.clock.monotonic()) == RecoveryResult(left=5)
+    recorder.on["ingest_failed"] = lambda: small.clock.advance(60)
+    assert small.engine.recovery.drain(small.deadline(30)) == RecoveryResult(failed=1, left=4)
 
 
-def test_a_drain_raises_the_first_error_when_the_rest_is_done_and_logs_its_counts(
+def test_a_drain_raises_its_first_error_at_the_end_and_logs_its_counts(
     world: World, recorder: Recorder, vectors: MeddlingVectors, caplog: pytest.LogCaptureFixture
 ) -> None:
     collection = world.collection()

@@ -141,10 +141,12 @@ def test_the_total_is_within_the_budget_and_equals_a_recount(found: list[tuple[s
     excluded = [place for place in range(len(hits)) if place not in made.included]
     assert made.first_excluded == (excluded[0] if excluded else -1)
     assert [citation.marker for citation in made.citations] == list(range(1, len(made.included) + 1))
-    for place in excluded:  # greedy: what was passed over did not fit when its turn came
+    for place in excluded:  # a hit was left out only when it did not fit behind the hits included before it
         if hits[place].chunk.id is None:
             continue
-        before = made.model_copy(update={"included": [one for one in made.included if one < place] + [place]})
+        before = made.model_copy(
+            update={"included": [included for included in made.included if included < place] + [place]}
+        )
         assert tokens(recounted(hits, before)) > budget
 
 
@@ -152,7 +154,7 @@ def test_the_total_is_within_the_budget_and_equals_a_recount(found: list[tuple[s
 
 
 def refs(*ids: ChunkId | None) -> list[ChunkRef]:
-    return [ChunkRef(chunk_id=one) for one in ids if one is not None]
+    return [ChunkRef(chunk_id=chunk_id) for chunk_id in ids if chunk_id is not None]
 
 
 def notes(world: World) -> Collection:
@@ -409,11 +411,11 @@ def test_every_block_is_the_documents_text_at_its_span_and_no_chunk_is_there_twi
 # -- token counters -----------------------------------------------------------------------------------------
 
 
-class Seams:
+class WordsAndSigns:
     """Counts words and signs, so that two texts joined have fewer tokens than both apart, and records how many
     characters it was given."""
 
-    name = "seams"
+    name = "words-and-signs"
 
     def __init__(self) -> None:
         self.characters = 0
@@ -424,25 +426,25 @@ class Seams:
 
 
 def test_a_context_of_1000_hits_is_counted_only_a_few_times() -> None:
-    counter = Seams()
+    counter = WordsAndSigns()
     hits = [hit("some words of a text that goes on and on", index) for index in range(1000)]
     made = assemble(hits, 7000, counter)
-    assert made.total_tokens == Seams().count(made.context)
+    assert made.total_tokens == WordsAndSigns().count(made.context)
     assert 7000 - 14 < made.total_tokens <= 7000
-    given = sum(len(one.chunk.text) for one in hits)
-    assert counter.characters < 6 * given, "all hits are counted once, and the whole context a few times"
+    characters = sum(len(hit.chunk.text) for hit in hits)
+    assert counter.characters < 6 * characters, "all hits are counted once, and the whole context a few times"
 
 
-class Whole:
+class SquareOfLength:
     """Counts the square of the length: no sum over the pieces of a text gives the count of the text."""
 
-    name = "whole"
+    name = "square-of-length"
 
     def count(self, text: str) -> int:
         return len(text) ** 2
 
 
 def test_the_budget_holds_for_a_counter_that_is_not_additive() -> None:
-    made = assemble([hit("a" * 10, index) for index in range(50)], 40_000, Whole())
+    made = assemble([hit("a" * 10, index) for index in range(50)], 40_000, SquareOfLength())
     assert made.total_tokens == len(made.context) ** 2 <= 40_000
     assert made.first_excluded == len(made.included) == len(made.citations) > 0

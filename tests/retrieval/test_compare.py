@@ -135,7 +135,7 @@ def check(world: World, question: str, result: CompareResult) -> None:
     if not places:
         skipped = []
     elif 0 not in places:
-        skipped = [one for one in skipped if ranks[one] < max(places)]
+        skipped = [chunk_id for chunk_id in skipped if ranks[chunk_id] < max(places)]
     assert [hit.chunk.id for hit in result.left_out] == skipped[: result.top_k]
     assert {hit.rank for hit in result.left_out} <= {0}
     assert [hit.rank for hit in result.hits] == list(range(1, len(places) + 1))
@@ -271,7 +271,8 @@ def test_the_best_vectors_are_not_candidates_when_vectors_have_no_weight(world: 
 
 def test_a_chunk_that_min_score_removed_is_left_out_with_that_reason(world: World) -> None:
     collection = world.collection()
-    # By words the order is another than by vectors: what has the question's words among many others is less like it.
+    # The rankings by terms and by vectors differ: a text with the question's words among many other words has a lower
+    # cosine.
     for number, text in enumerate(["red of the the", "red red green", "the of and", "green blue red pale grey of it"]):
         world.ingest(collection, text, source_key=str(number))
     question = "the of and red green blue"

@@ -461,10 +461,10 @@ def test_min_score_keeps_what_reaches_it_and_names_the_best_that_does_not(
     scores = sorted((hit.score for hit in ask(world, **asked).hits), reverse=True)
     bar = max(scores[2], low)
     result = ask(world, min_score=bar, **asked)
-    assert sorted((hit.score for hit in result.hits), reverse=True) == [one for one in scores if one >= bar]
+    assert sorted((hit.score for hit in result.hits), reverse=True) == [score for score in scores if score >= bar]
     assert result.reason is not None
     assert result.reason.code == ReasonCode.BELOW_MIN_SCORE
-    assert result.reason.best_score == max(one for one in scores if one < bar)
+    assert result.reason.best_score == max(score for score in scores if score < bar)
 
 
 # -- what is not served --------------------------------------------------------------------------------

@@ -22,8 +22,33 @@ class CrashError(BaseException):
 
 
 def crash() -> None:
-    """A step that ends the process where it is."""
+    """Ends the process at the place of the call."""
     raise CrashError
+
+
+def at_next_request(
+    world: World, operation: str, *, before: Step | None = None, after: Step | None = None, naming: str = ""
+) -> None:
+    """Takes a step once, before or after the next request of an operation of DynamoDB.
+
+    Args:
+        operation: the name of the client's method.
+        naming: only a request whose arguments contain this text counts.
+    """
+    send = getattr(world.dynamodb, operation)
+
+    def request(**arguments: Any) -> Any:
+        if naming not in str(arguments):
+            return send(**arguments)
+        setattr(world.dynamodb, operation, send)
+        if before is not None:
+            before()
+        answer = send(**arguments)
+        if after is not None:
+            after()
+        return answer
+
+    setattr(world.dynamodb, operation, request)
 
 
 class Recorder:
@@ -103,10 +128,10 @@ class MeddlingVectors(EmbeddedVectorStore):
     def search(self, tenant: Tenant, space: VectorSpace, query: VectorQuery) -> list[VectorMatch]:
         self._answer("search")
         self.searches.append(query)
-        found = super().search(tenant, space, query)
+        matches = super().search(tenant, space, query)
         if self.after_search:
             self.after_search.pop(0)()
-        return found
+        return matches
 
     def ping(self) -> None:
         self._answer("ping")
@@ -127,7 +152,7 @@ class RecordedMetrics:
         self.records.append((name, value, unit, dimensions))
 
     def of(self, name: str) -> list[float]:
-        """The values of one metric."""
+        """Returns the recorded values of a metric."""
         return [value for recorded, value, _, _ in self.records if recorded == name]
 
 
@@ -140,4 +165,4 @@ def die(world: World, recorder: Recorder, collection: Collection, content: str, 
     except CrashError:
         started: DocumentId = recorder.of("ingest_started")[-1]["document_id"]
         return started
-    raise AssertionError("the ingest did not come to write")
+    raise AssertionError("the ingest ended before it wrote a vector")

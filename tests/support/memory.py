@@ -1,4 +1,4 @@
-"""Fixtures of an engine on a table in memory, which a test can watch and damage."""
+"""Fixtures of an engine on a DynamoDB table in memory, which a test can watch and damage."""
 
 from collections.abc import Iterator
 
@@ -14,13 +14,13 @@ from tests.support.meddling import MeddlingVectors, Recorder
 
 @pytest.fixture
 def recorder() -> Recorder:
-    """The world's one extension."""
+    """The only extension of the world's engine. It records every hook."""
     return Recorder()
 
 
 @pytest.fixture
 def vectors() -> Iterator[MeddlingVectors]:
-    """The world's vector store."""
+    """The vector store of the world, which a test can interrupt."""
     store = MeddlingVectors()
     yield store
     store.close()
@@ -28,7 +28,7 @@ def vectors() -> Iterator[MeddlingVectors]:
 
 @pytest.fixture
 def world(recorder: Recorder, vectors: MeddlingVectors) -> Iterator[World]:
-    """An engine with a recorder as its extension."""
+    """An engine on a table and a vector store of its own."""
     world = memory_world(recorder, vectors)
     yield world
     world.close()
@@ -40,7 +40,7 @@ def memory_world(
     settings: Settings | None = None,
     embedder: HashedEmbedder | None = None,
 ) -> World:
-    """A world on a table of its own."""
+    """Makes a world on a new table in memory."""
     clock = ManualClock()
     table = MemoryDynamoDB(clock.monotonic)
     return make_world(
