@@ -379,7 +379,7 @@ def test_a_renumbered_document_takes_a_new_version_number_together_with_its_sour
 def test_a_source_serves_nothing_after_its_removal_or_the_removal_of_its_document(scene: Scene, removed: str) -> None:
     ready = scene.make_ready()
     if removed == "source":
-        changes = {"current": None, "current_number": 2, "next_number": 3, "in_progress": {}}
+        changes: dict[str, Any] = {"current": None, "current_number": 2, "next_number": 3, "in_progress": {}}
         scene.transitions.remove_source(ACME, ready.source, ready.source.model_copy(update=changes))
         item = scene.world.stores.table.get(table.source(ACME, scene.id, source_id("a.md")))
         assert item is not None
