@@ -48,3 +48,14 @@ def test_no_module_imports_a_room_of_its_own_layer_or_of_a_higher_one() -> None:
 def test_core_imports_nothing_of_the_functions_the_infrastructure_or_the_tests() -> None:
     text = "".join(module.read_text() for module in CORE.rglob("*.py"))
     assert not re.search(r"^\s*(from|import) (functions|infra|tests)\b", text, re.MULTILINE)
+
+
+def test_no_two_public_classes_of_core_have_the_same_name() -> None:
+    modules = list(CORE.rglob("*.py"))
+    classes = [
+        node.name
+        for module in modules
+        for node in ast.parse(module.read_text()).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    ]
+    assert not {name for name in classes if classes.count(name) > 1}

@@ -2,7 +2,7 @@
 
 import logging
 import ssl
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -21,6 +21,7 @@ from urllib3.util import Timeout
 from core.clock import Clock
 from core.model.errors import ConfigurationError, NotConfigured, Unavailable
 from core.model.tenant import Tenant
+from core.retry import Backoff, attempts
 from core.vectors.opensearch.query import Json, check_search
 from core.vectors.opensearch.writes import Operation, check_bulk
 
@@ -29,9 +30,7 @@ Auth = Literal["none", "es", "aoss"]
 
 CONNECTIONS = 32
 CONNECT_S = 2.0
-TRIES = 8
-FIRST_DELAY_S = 0.1
-LONGEST_DELAY_S = 4.0
+BACKOFF = Backoff(tries=8, first_wait_s=0.1, longest_wait_s=4.0)
 SHORTEST_TRY_S = 0.5
 RETRY_AFTER_S = 5
 TRANSIENT = frozenset({429, 502, 503, 504})
@@ -147,19 +146,22 @@ class Client:
             Refused: an operation is not confined to the tenant. Nothing is sent.
         """
         check_bulk(tenant, operations)
+        if not operations:
+            return []
         # Without an alias, a bulk would make an index with a mapping of its own.
         params = {"require_alias": "true", **({"refresh": "wait_for"} if wait else {})}
         results: dict[int, Json] = {}
-        tries = _Tries(self._clock, WRITE)
         open_ = list(range(len(operations)))
-        while open_ and tries.next():
+        for timeout_s in _timeouts(self._clock, WRITE):
             body = b"".join(operations[place].encoded for place in open_)
-            answer = self._try("POST", f"/{index}/_bulk", tries, params=params, body=body)
+            answer = self._try("POST", f"/{index}/_bulk", timeout_s, params=params, body=body)
             if answer is None:
                 continue
             for place, item in zip(open_, answer["items"], strict=True):
                 [results[place]] = item.values()
             open_ = [place for place in open_ if results[place]["status"] in TRANSIENT]
+            if not open_:
+                break
         if open_:
             raise _unavailable()
         for result in results.values():
@@ -171,19 +173,18 @@ class Client:
         self._transport.close()
 
     def _request(self, method: str, path: str, budget: TimeBudget, *, body: Json | None = None) -> Json:
-        tries = _Tries(self._clock, budget)
-        while tries.next():
-            answer = self._try(method, path, tries, body=body)
+        for timeout_s in _timeouts(self._clock, budget):
+            answer = self._try(method, path, timeout_s, body=body)
             if answer is not None and _is_whole(answer):
                 return answer
         raise _unavailable()
 
     def _try(
-        self, method: str, path: str, tries: "_Tries", *, params: dict[str, str] | None = None, body: Any = None
+        self, method: str, path: str, timeout_s: float, *, params: dict[str, str] | None = None, body: Any = None
     ) -> Json | None:
         """One try: the answer, or None when another may help."""
         # The library hands the value on as it is, and calls it a number.
-        timeout: Any = Timeout(connect=min(CONNECT_S, tries.seconds), read=tries.seconds)
+        timeout: Any = Timeout(connect=min(CONNECT_S, timeout_s), read=timeout_s)
         try:
             answer = self._transport.perform_request(method, path, params=params, body=body, timeout=timeout)
         except SSLError as error:
@@ -201,30 +202,11 @@ class Client:
         return answer
 
 
-class _Tries:
-    """The tries of one request: full jitter between them (Brooker, Exponential Backoff And Jitter), all inside the
-    budget."""
-
-    def __init__(self, clock: Clock, budget: TimeBudget) -> None:
-        self._clock = clock
-        self._one_try = budget.one_try
-        self._deadline = clock.monotonic() + budget.total
-        self._count = 0
-        self.seconds = budget.one_try
-
-    def next(self) -> bool:
-        """Waits before all but the first; False when there is no time for another, whose length is ``seconds``."""
-        if self._count == TRIES:
-            return False
-        if self._count:
-            longest = min(LONGEST_DELAY_S, FIRST_DELAY_S * 2 ** (self._count - 1), self._left())
-            self._clock.sleep(self._clock.random.uniform(0, max(longest, 0)))
-        self._count += 1
-        self.seconds = min(self._one_try, self._left())
-        return self.seconds >= SHORTEST_TRY_S
-
-    def _left(self) -> float:
-        return self._deadline - self._clock.monotonic()
+def _timeouts(clock: Clock, budget: TimeBudget) -> Iterator[float]:
+    """Yields the time-out of each try, in seconds, as long as the time budget leaves time for another try."""
+    end = clock.monotonic() + budget.total
+    for _ in attempts(clock, BACKOFF, end - SHORTEST_TRY_S):
+        yield min(budget.one_try, end - clock.monotonic())
 
 
 def _is_whole(answer: Json) -> bool:

@@ -92,7 +92,7 @@ class TestSearching:
             with pytest.raises(Unavailable) as raised:
                 count(client)
             assert raised.value.extras["retry_after_s"] > 0
-            assert 2 <= len(asked) <= clients.TRIES
+            assert 2 <= len(asked) <= clients.BACKOFF.tries
             assert clock.monotonic() <= clients.SEARCH.total
 
     @pytest.mark.parametrize("status", [400, 409, 413, 500])

@@ -20,7 +20,7 @@ from core.model.errors import Unavailable
 from core.model.ids import DocumentId
 from core.model.page import PageRequest
 from core.model.tenant import Tenant
-from core.vectors.opensearch.client import TRIES
+from core.vectors.opensearch.client import BACKOFF
 from core.vectors.opensearch.index import Dialect
 from core.vectors.types import VectorQuery
 from infra.opensearch import java
@@ -222,7 +222,7 @@ def test_a_queue_that_stays_full_fails_the_document_and_leaves_nothing(
     with a_world(proxy, prefix) as world:
         notes = world.collection()
         world.ingest(notes, "A loom holds the warp.", source_key="before")
-        proxy.on_bulk = [None, proxy.half if first == "half" else busy, *[busy] * (TRIES - 1)]
+        proxy.on_bulk = [None, proxy.half if first == "half" else busy, *[busy] * (BACKOFF.tries - 1)]
         with pytest.raises(Unavailable) as raised:
             world.ingest(notes, LONG, source_key="meanwhile")
         assert proxy.on_bulk == []
