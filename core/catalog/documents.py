@@ -141,7 +141,7 @@ class DocumentService:
         after: DocumentId | None,
         descending: bool,
     ) -> Iterator[DocumentId]:
-        """Lists the versions of a source behind a version, by time of creation."""
+        """Lists the versions of a source by time of creation, beginning behind the document `after`."""
         source = self._source(tenant, collection_id, source_key)
         versions = sorted(self._documents.versions(tenant, collection_id, source.source_id), reverse=descending)
         if after is None:

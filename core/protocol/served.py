@@ -65,7 +65,7 @@ class ServedVersions:
         """Tells whether a match belongs to a chunk that is not served.
 
         A match without a source and without a document's row is not hidden: it is an orphan, which a retrieve keeps,
-        unless its document is known to have been removed.
+        unless its document is known to have been removed. The chunk's text is then all that is left of the document.
         """
         document_id, attempt = match.chunk_id.document_id, match.chunk_id.attempt
         if match.source_id is not None:
