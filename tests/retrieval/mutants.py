@@ -52,7 +52,7 @@ MUTANTS = (
     Mutant(
         "a further round searches among the hidden generations too",
         without(_Search._matches, "exclude_generations"),
-        probes=[script("beneath")],
+        probes=[script("rank below hundreds")],
     ),
     Mutant(
         "matches whose rows were purged between two reads are not looked at again",
