@@ -1,8 +1,10 @@
 """The library in one process: the README's example works as it is printed, and its folder keeps what it holds."""
 
+import ast
 import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -55,6 +57,23 @@ def test_a_file_that_is_no_table_is_refused_by_its_name(tmp_path: Path) -> None:
         open_engine(tmp_path)
 
 
-def test_the_public_names_of_the_package_are_those_that_it_lists() -> None:
-    assert all(hasattr(core, name) for name in core.__all__)
-    assert sorted(core.__all__, key=str.casefold) == sorted(set(core.__all__), key=str.casefold)
+def test_every_public_name_is_the_one_that_type_checkers_see() -> None:
+    imports = [
+        node for node in ast.walk(ast.parse(Path(core.__file__).read_text())) if isinstance(node, ast.ImportFrom)
+    ]
+    seen = {
+        alias.name: node.module for node in imports for alias in node.names if (node.module or "").startswith("core.")
+    }
+    assert sorted(seen) == core.__all__
+    for name, module in seen.items():
+        assert getattr(core, name) is getattr(import_module(module or ""), name)
+
+
+def test_a_name_that_the_package_does_not_have_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="nothing_of_this_name"):
+        vars(core)["__getattr__"]("nothing_of_this_name")
+
+
+def test_a_model_is_imported_without_the_engine() -> None:
+    script = "import sys, core.model.tenant; sys.exit('core.engine' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], cwd=PROJECT, check=False).returncode == 0
