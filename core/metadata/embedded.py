@@ -68,10 +68,15 @@ class EmbeddedDynamoDB:
             raise ConfigurationError(f"{path} cannot be opened as a file of the metadata table: {error}") from error
 
     @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
+    def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
+        """Runs the block in one transaction.
+
+        Args:
+            begin: ``BEGIN`` for reads, which wait for no other process; ``BEGIN IMMEDIATE`` for writes.
+        """
         with self._lock:
             try:
-                self._connection.execute("BEGIN IMMEDIATE")
+                self._connection.execute(begin)
                 try:
                     yield self._connection
                 except BaseException:
@@ -85,14 +90,14 @@ class EmbeddedDynamoDB:
 
     def get_item(self, *, TableName: str, Key: Wire, ConsistentRead: bool = False) -> Wire:
         """Answers DynamoDB's GetItem."""
-        with self._transaction() as connection:
+        with self._transaction("BEGIN") as connection:
             item = _read(connection, Key)
         return {} if item is None else {"Item": item}
 
     def batch_get_item(self, *, RequestItems: Mapping[str, Any]) -> Wire:
         """Answers DynamoDB's BatchGetItem."""
         [(name, request)] = RequestItems.items()
-        with self._transaction() as connection:
+        with self._transaction("BEGIN") as connection:
             rows = [item for key in request["Keys"] if (item := _read(connection, key)) is not None]
         if "ProjectionExpression" in request:
             attributes = request["ProjectionExpression"].split(", ")
@@ -135,7 +140,7 @@ class EmbeddedDynamoDB:
             f"SELECT item FROM items WHERE {' AND '.join(conditions)} "  # noqa: S608
             f"ORDER BY {sort} {direction}, pk {direction}, sk {direction} LIMIT {limit}"
         )
-        with self._transaction() as connection:
+        with self._transaction("BEGIN") as connection:
             rows = [json.loads(text) for (text,) in connection.execute(statement, bound)]
         keys = list(dict.fromkeys(("pk", "sk", partition, sort)))
         answer: Wire = {"Items": [{name: row[name] for name in keys} for row in rows] if IndexName else rows}
@@ -158,7 +163,7 @@ class EmbeddedDynamoDB:
         return self._write_one("Delete", action)
 
     def _write_one(self, kind: str, action: Wire) -> Wire:
-        with self._transaction() as connection:
+        with self._transaction("BEGIN IMMEDIATE") as connection:
             if not _is_allowed(connection, kind, action):
                 raise _error("ConditionalCheckFailedException", "The conditional request failed")
             _write(connection, kind, action)
@@ -167,7 +172,7 @@ class EmbeddedDynamoDB:
     def batch_write_item(self, *, RequestItems: Mapping[str, Any]) -> Wire:
         """Answers DynamoDB's BatchWriteItem."""
         [requests] = RequestItems.values()
-        with self._transaction() as connection:
+        with self._transaction("BEGIN IMMEDIATE") as connection:
             for request in requests:
                 for kind, action in request.items():
                     _write(connection, kind.removesuffix("Request"), action)
@@ -176,7 +181,7 @@ class EmbeddedDynamoDB:
     def transact_write_items(self, *, TransactItems: Sequence[Mapping[str, Any]]) -> Wire:
         """Answers DynamoDB's TransactWriteItems: all writes, or none."""
         actions = [(kind, action) for item in TransactItems for kind, action in item.items()]
-        with self._transaction() as connection:
+        with self._transaction("BEGIN IMMEDIATE") as connection:
             allowed = [_is_allowed(connection, kind, action) for kind, action in actions]
             if not all(allowed):
                 reasons = [{"Code": "None" if passed else "ConditionalCheckFailed"} for passed in allowed]

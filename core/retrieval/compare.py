@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from core.clock import Clock
 from core.model.comparison import CompareHit, CompareResult, Move, MoveCode
-from core.model.hit import Signals
+from core.model.hit import Reason, Signals
 from core.model.ids import ChunkId
 from core.model.query import RetrieveQuery, Strategy
 from core.model.tenant import Tenant
@@ -75,7 +75,7 @@ class CompareService:
             answer = _Answer(scope, result)
             ranked = result.selected.final.ranked
             reason = self._reasons.reason(tenant, scope, ranked, answer.hits, bounded=result.bounded)
-            return answer.compare_result(window, total_ms).model_copy(update={"reason": reason})
+            return answer.compare_result(window, total_ms, reason)
 
     def _rank_both(self, scope: Scope, matches: list[Matches], window: int) -> _Comparison:
         raw = _raw(scope, matches)[:window]
@@ -116,8 +116,8 @@ class _Answer:
         self.hits = [self._hit(rank, chunk_id) for rank, chunk_id in enumerate(readable, start=1)]
         self.left_out = [self._hit(0, chunk_id) for chunk_id in result.selected.left_out if chunk_id in result.rows]
 
-    def compare_result(self, window: int, total_ms: float) -> CompareResult:
-        """Returns the comparison, without the reason of a short answer."""
+    def compare_result(self, window: int, total_ms: float, reason: Reason | None) -> CompareResult:
+        """Returns the comparison."""
         scope, ranked, raw = self._scope, self._ranked, self._result.selected.raw
         same_search = scope.strategy is Strategy.SIMILARITY
         return CompareResult(
@@ -137,7 +137,7 @@ class _Answer:
             min_score=ranked.min_score,
             retriever_ms=total_ms,
             vector_ms=total_ms if same_search else self._result.vector_seconds * 1000,
-            reason=None,
+            reason=reason,
             fallback=ranked.fallback,
         )
 
