@@ -1,12 +1,11 @@
 """Reads, lists and counts the chunks that are served."""
 
 from collections.abc import Iterator, Sequence
-from itertools import islice
 
 from core.catalog.documents import READ_AT_ONCE, DocumentService
 from core.metadata.collections import Collections
 from core.metadata.documents import Documents
-from core.metadata.paging import Listings
+from core.metadata.paging import Listings, batches
 from core.metadata.rows import Head
 from core.model.chunk import Chunk
 from core.model.document import LineageChain
@@ -146,7 +145,7 @@ class ChunkService:
             after=after.document_id if after else None,
             descending=order == Order.NEWEST,
         )
-        while batch := list(islice(listed, READ_AT_ONCE)):
+        for batch in batches(listed, READ_AT_ONCE):
             yield from self._served_of(tenant, batch)
 
     def _served_of(self, tenant: Tenant, document_ids: Sequence[DocumentId]) -> Iterator[Head]:

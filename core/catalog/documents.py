@@ -2,14 +2,13 @@
 
 import re
 from collections.abc import Iterator
-from itertools import islice
 from math import inf
 
 from core.deletion.documents import DocumentDeletion
 from core.deletion.sources import SourceDeletion
 from core.metadata.collections import Collections
 from core.metadata.documents import Documents
-from core.metadata.paging import Listings
+from core.metadata.paging import Listings, batches
 from core.metadata.rows import Head, Info, Source, document
 from core.model.collection import CollectionState
 from core.model.document import Document, DocumentState, validate_source_key
@@ -122,7 +121,7 @@ class DocumentService:
             raise InvalidArgument("A source_key needs a collection_id", field="source_key")
         else:
             listed = self._versions(tenant, collection_id, source_key, after, descending)
-        while batch := list(islice(listed, READ_AT_ONCE)):
+        for batch in batches(listed, READ_AT_ONCE):
             for head, info in self._documents.rows(tenant, batch):
                 if head.collection_id in active and state in (None, head.state):
                     yield document(head, info)

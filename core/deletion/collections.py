@@ -1,10 +1,8 @@
 """Deletes a collection with its documents and sources."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 from functools import partial
-from itertools import islice
-from typing import TypeVar
 
 from core.clock import Clock
 from core.deletion.documents import DeletionCount, DocumentDeletion
@@ -12,6 +10,7 @@ from core.metadata import table
 from core.metadata.collections import Collections
 from core.metadata.documents import Documents
 from core.metadata.dynamo import retry_on_conflict
+from core.metadata.paging import batches
 from core.metadata.rows import CollectionRow, Head
 from core.model.collection import CollectionState
 from core.model.errors import CollectionNotFound
@@ -19,8 +18,6 @@ from core.model.ids import CollectionId
 from core.model.ingest import Deletion
 from core.model.tenant import Tenant
 from core.observe import Observer
-
-Item = TypeVar("Item")
 
 ROWS_AT_ONCE = 100
 LISTING_LAG_S = 0.5
@@ -101,16 +98,10 @@ class CollectionDeletion:
 
     def _listed(self, row: CollectionRow) -> Iterator[Head]:
         """Yields the documents that the collection's eventually consistent listing knows, as they are now."""
-        for batch in _batches(self._documents.listed(row.tenant, row.id)):
+        for batch in batches(self._documents.listed(row.tenant, row.id), ROWS_AT_ONCE):
             yield from self._documents.heads(row.tenant, batch).values()
 
     def remove_entries(self, row: CollectionRow) -> None:
         """Removes the source and content rows that the collection's listing knows."""
-        for batch in _batches(self._collections.entries(row.tenant, row.id)):
+        for batch in batches(self._collections.entries(row.tenant, row.id), ROWS_AT_ONCE):
             self._collections.remove_rows(batch)
-
-
-def _batches(items: Iterable[Item]) -> Iterator[list[Item]]:
-    remaining = iter(items)
-    while batch := list(islice(remaining, ROWS_AT_ONCE)):
-        yield batch

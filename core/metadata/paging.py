@@ -6,7 +6,7 @@ import hashlib
 import hmac
 import json
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cached_property
 from itertools import islice
@@ -112,3 +112,10 @@ class Listings:
         more = len(read) > request.limit
         token = self._page_tokens.write(tenant, query, position(shown[-1])) if more else None
         return Page(items=shown, next_page_token=token, total=count() if request.total else None)
+
+
+def batches(entries: Iterable[Entry], size: int) -> Iterator[list[Entry]]:
+    """Yields the entries of a listing in lists of at most `size`. Each list is read when its turn comes."""
+    remaining = iter(entries)
+    while batch := list(islice(remaining, size)):
+        yield batch

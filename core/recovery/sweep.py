@@ -4,11 +4,11 @@ import logging
 import threading
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from itertools import islice
 from typing import NamedTuple
 
 from core.clock import Clock
 from core.metadata.documents import DocumentAndOwner, Documents
+from core.metadata.paging import batches
 from core.metadata.sweep_index import SweepCandidate, SweepIndex
 from core.metadata.table import Key
 from core.model.errors import WeftError
@@ -127,8 +127,7 @@ class RecoveryService:
         self, candidates: Sequence[SweepCandidate]
     ) -> Iterator[tuple[SweepCandidate, DocumentAndOwner | None]]:
         """Yields candidates, documents with their rows. Rows are read a batch at a time, shortly before their turn."""
-        remaining = iter(candidates)
-        while batch := list(islice(remaining, self._settings.sweep_size)):
+        for batch in batches(candidates, self._settings.sweep_size):
             rows = self._read([candidate.key for candidate in batch if is_document(candidate.key)])
             for candidate in batch:
                 yield candidate, rows.get(candidate.key)
